@@ -37,7 +37,7 @@ var beStranger func(path string)
 func TestMain(m *testing.M) {
 	switch dir := os.Getenv(asProgram); {
 	case os.Getenv(asMemdbctl) != "":
-		os.Exit(cli.Main(os.Args[1:]))
+		os.Exit(cli.Main(os.Args[1:], func(db *engine.DB) (io.Closer, error) { return admin.Serve(db, "") }))
 	case os.Getenv(asStranger) != "":
 		beStranger(os.Getenv(asStranger))
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/backup"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -22,6 +23,7 @@ import (
 // copy of its store; each backup that was acknowledged restores to what it was; no other backup and
 // no half of a restored database is there; and the next backup and restore go on.
 func TestBackupAfterCrashes(t *testing.T) {
+	race.Sequential(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	const rounds, each = 4, 5
@@ -131,6 +133,7 @@ func checkAfterBackupCrash(t *testing.T, disk *crashfs.Disk, stored, backups, re
 // TestBackupUnderFaults: whatever change of a file fails while a backup is made, the call returns an
 // error or a backup that is whole, and the database goes on, unless its own files have failed.
 func TestBackupUnderFaults(t *testing.T) {
+	race.Sequential(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/wal"
 	"github.com/seed-7aedc3ff/memdb/wal/folder"
@@ -103,6 +104,7 @@ func (tr *travelled) restore(t *testing.T, repo string, o RestoreOptions) (Resto
 // TestRestoreToLSN: a database restored to any LSN says what the source said then; from backups and their
 // archive, and from the archive alone.
 func TestRestoreToLSN(t *testing.T) {
+	race.Sequential(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	tr := travel(t, seed)
@@ -131,6 +133,7 @@ func TestRestoreToLSN(t *testing.T) {
 
 // TestRestoreToTime: all that was made until then, and nothing later.
 func TestRestoreToTime(t *testing.T) {
+	race.Sequential(t)
 	tr := travel(t, 1)
 	archive := filepath.Join(tr.dir, "archive")
 	for lsn, at := range tr.times {
@@ -149,6 +152,7 @@ func TestRestoreToTime(t *testing.T) {
 
 // TestRestoreBadTargets: what is not there is refused, and nothing is made.
 func TestRestoreBadTargets(t *testing.T) {
+	race.Sequential(t)
 	tr := travel(t, 2)
 	repo, archive := filepath.Join(tr.dir, "repo"), filepath.Join(tr.dir, "archive")
 	other := travel(t, 3)
@@ -179,6 +183,7 @@ func TestRestoreBadTargets(t *testing.T) {
 // TestRestoredTimeline: a database that was restored begins another timeline, in an archive of its own, and
 // of the old one nothing is followed by it.
 func TestRestoredTimeline(t *testing.T) {
+	race.Sequential(t)
 	tr := travel(t, 4)
 	archive, to := filepath.Join(tr.dir, "archive"), filepath.Join(tr.dir, "to")
 	r, err := Restore(t.Context(), archive, to, &RestoreOptions{ToLSN: 30})

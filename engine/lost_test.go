@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -74,6 +75,7 @@ func removeSnapshots(t *testing.T, fs vfs.FS) {
 // TestOpensWithout: a database of which something cannot be read opens, to be read and to be
 // written, tells how much is lost, has all the rest, and check names what is lost.
 func TestOpensWithout(t *testing.T) {
+	race.Sequential(t)
 	const seed = 11
 	sealing := setup{tuning: tuning{hotBytes: 6 << 10}}
 	flip := func(rng *rand.Rand) func(b *pebble.Batch, key, value []byte) error {
@@ -183,6 +185,7 @@ func wantLost(t *testing.T, db *DB, stats *Stats, report *Report, n int) {
 // TestOpensBesideBadBlocks: of tables of the store whose bytes have changed all is read that
 // lies in other blocks.
 func TestOpensBesideBadBlocks(t *testing.T) {
+	race.Sequential(t)
 	const n = 3000
 	fs, ada := vfs.NewMem(), memory.Scope{User: "ada"}
 	db := openTest(t, fs, Options{})

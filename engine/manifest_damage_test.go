@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -59,6 +60,7 @@ func TestDamagedManifest(t *testing.T) {
 // last bytes may be missing, and so may any of the last record's sectors. A record that
 // cannot be read before the last is damage.
 func TestTornManifest(t *testing.T) {
+	race.Sequential(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))

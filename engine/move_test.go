@@ -359,6 +359,7 @@ func idOf(t testing.TB, db *DB, doc uint32) (id string) {
 // TestMoveLater: a move that a death range keeps from its commit is begun again once
 // that is cleaned up, under the same number.
 func TestMoveLater(t *testing.T) {
+	race.Sequential(t)
 	db, m, release := sparseTeas(t, vfs.NewMem())
 	held := db.points.acquire(nil) // it cannot be cleaned up
 	n, err := db.Memories().DeleteMatching(t.Context(), memory.DeleteQuery{AllScopes: true, Filter: filter.Eq("metadata.n", 4)})
@@ -403,6 +404,7 @@ func TestMoveLater(t *testing.T) {
 // TestMoveSettles: what a death range takes while documents are moved stays dead, and the
 // move is not in vain.
 func TestMoveSettles(t *testing.T) {
+	race.Sequential(t)
 	db, m, release := sparseTeas(t, vfs.NewMem())
 	before := int(mustStats(t, db).Memories)
 	n, err := db.Memories().DeleteMatching(t.Context(), memory.DeleteQuery{AllScopes: true, Filter: filter.Eq("metadata.n", 4)})
@@ -451,6 +453,7 @@ func TestMoveFails(t *testing.T) {
 // TestMoveInterrupted: pages of a move that a crash has cut short are gone once the
 // database is opened.
 func TestMoveInterrupted(t *testing.T) {
+	race.Sequential(t)
 	fs := vfs.NewCrashableMem()
 	db, _, _ := sparseTeas(t, fs)
 	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "other"}, Text: "makes what is before it durable"})
@@ -471,6 +474,7 @@ func TestMoveInterrupted(t *testing.T) {
 // TestMoveWaitsForDeaths: a few deaths are not worth a look at the chunks, and no
 // number.
 func TestMoveWaitsForDeaths(t *testing.T) {
+	race.Sequential(t)
 	o := rebuildOptions()
 	o.lookLeast = 0
 	db := openTest(t, vfs.NewMem(), o)

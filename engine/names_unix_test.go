@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -67,6 +68,7 @@ func namesFolder(t *testing.T) (dir string, names []string) {
 // TestOddNames: whatever a name in the folder of a database leads to, opening ends soon, with an
 // error that names the file, or without harm. What a link leads to stays as it is.
 func TestOddNames(t *testing.T) {
+	race.Sequential(t)
 	from, names := namesFolder(t)
 	for _, name := range names {
 		for kind, put := range oddities {

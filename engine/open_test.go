@@ -367,6 +367,7 @@ func TestLocked(t *testing.T) {
 // makes, keeping none, some or all of what was not synced: afterwards it opens,
 // as the same database or as a new one.
 func TestCreationInterrupted(t *testing.T) {
+	race.Sequential(t)
 	mem := crashfs.NewDisk()
 	var clones []*crashfs.Disk
 	rng := rand.New(rand.NewPCG(3, 3))

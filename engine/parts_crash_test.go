@@ -144,6 +144,7 @@ func (w *besides) items() (items []sessions.Item) {
 // agents are written. What a crash leaves is, to the byte, the state after the last change
 // that was acknowledged, or that after the change that was being made; its check is clean.
 func TestPartsAfterCrashes(t *testing.T) {
+	race.Sequential(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -355,6 +356,7 @@ func TestEmbedBatch(t *testing.T) {
 
 // The vectors of the newest 10,000 texts are kept, and no others.
 func TestEmbeddingCacheHoldsTheNewest(t *testing.T) {
+	race.Sequential(t)
 	const cached = 10_000
 	driver := &batches{axes: axes{"dog"}}
 	d := newPublicDB(t, engine.Options{Embedder: driver})

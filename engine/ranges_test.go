@@ -214,6 +214,7 @@ func TestDeleteScopeReuse(t *testing.T) {
 // TestDeleteScopeInterrupted crashes before, within and after the clean-up: the
 // next opening finishes it, and no entry of a history moves.
 func TestDeleteScopeInterrupted(t *testing.T) {
+	race.Sequential(t)
 	const n = cleanBatch + 200
 	places := []int{0, 1, 500, cleanBatch, n}
 	if race.Enabled {

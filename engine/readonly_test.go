@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -86,6 +87,7 @@ func TestReadOnlyMedium(t *testing.T) {
 
 // TestReadOnlyMediumLocked: who cannot make a lock finds that another process has one.
 func TestReadOnlyMediumLocked(t *testing.T) {
+	race.Sequential(t)
 	const at = "MEMDB_TEST_MEDIUM"
 	if dir := os.Getenv(at); dir != "" { // the child
 		db, err := open(dir, &Options{ReadOnly: true}, &tuning{fs: mediumFS{vfs.Default}})

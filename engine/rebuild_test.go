@@ -443,6 +443,7 @@ func TestRebuildRefuses(t *testing.T) {
 // TestRebuildAfterReset: what a reset has deleted, and a View or Retain keeps the rows
 // of, is left out of a rebuild.
 func TestRebuildAfterReset(t *testing.T) {
+	race.Sequential(t)
 	resetAndRebuild := func(t *testing.T, db *DB) {
 		t.Helper()
 		if _, err := db.Reset(t.Context()); err != nil {
@@ -556,6 +557,7 @@ func TestRebuildCleansUp(t *testing.T) {
 // TestRebuildIsDurable: a power cut right after a rebuild takes nothing of it back, and
 // memdb.json never says that the text was indexed by an analyzer when it was not.
 func TestRebuildIsDurable(t *testing.T) {
+	race.Sequential(t)
 	for seed := range uint64(20) {
 		mem := crashfs.NewDisk()
 		db := openTest(t, mem, Options{})

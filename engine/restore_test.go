@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -142,6 +143,7 @@ func pastOf(events ...string) []memory.HistoryEntry {
 
 // TestRestoreRefuses: a history that no memory can have had changes nothing.
 func TestRestoreRefuses(t *testing.T) {
+	race.Sequential(t)
 	db := openTest(t, vfs.NewMem(), Options{})
 	change := func(h []memory.HistoryEntry, i int, f func(*memory.HistoryEntry)) []memory.HistoryEntry {
 		f(&h[i])

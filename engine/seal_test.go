@@ -159,6 +159,7 @@ func TestSealedView(t *testing.T) {
 // TestDamagedSealedChunk: damage to a page is found, by the query or by opening,
 // and named.
 func TestDamagedSealedChunk(t *testing.T) {
+	race.Sequential(t)
 	fs := vfs.NewMem()
 	db := openTest(t, fs, setup{tuning: tuning{hotBytes: 20 << 10}})
 	for i := range 200 {

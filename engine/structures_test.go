@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -35,6 +36,7 @@ func mustStructures(t *testing.T, db *DB) Stats {
 
 // TestStructures: the structures take what the folder does, each of them what is its own.
 func TestStructures(t *testing.T) {
+	race.Sequential(t)
 	db := openTest(t, vfs.NewMem(), Options{})
 	mustStructures(t, db)
 	ada := memory.Scope{User: "ada"}
@@ -77,6 +79,7 @@ func someVector(i int) []float32 {
 // TestStructuresMeasured: what large tables hold is measured by their blocks, and what has no key
 // takes nothing.
 func TestStructuresMeasured(t *testing.T) {
+	race.Sequential(t)
 	db := openTest(t, vfs.NewMem(), Options{})
 	for i := range 100 {
 		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: fmt.Sprint(i), Embedding: someVector(i)})

@@ -194,6 +194,7 @@ func TestSnapshotOfNothing(t *testing.T) {
 // TestSnapshotFails: where a snapshot cannot be written the database works on,
 // says so, and the older file stays.
 func TestSnapshotFails(t *testing.T) {
+	race.Sequential(t)
 	w, name := savedWorld(t)
 	disk := crashfs.Wrap(w.fs, nil)
 	for _, kind := range []crashfs.Kind{crashfs.Create, crashfs.Write, crashfs.Sync, crashfs.Rename} {

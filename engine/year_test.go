@@ -112,6 +112,7 @@ func TestYear(t *testing.T) {
 // TestYearThatForgets: the same year by other rules loses what a person would miss, so that a year
 // without a loss says something about the rules.
 func TestYearThatForgets(t *testing.T) {
+	race.Sequential(t)
 	for _, tc := range []struct {
 		name       string
 		preset     string

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -21,6 +22,7 @@ var errDisk = errors.New("the disk is broken")
 // on after, now and at a rotation: from then on every call says ErrFailed, the
 // process lives, Close returns, and opening again finds everything acknowledged.
 func TestFailedWrites(t *testing.T) {
+	race.Sequential(t)
 	fault := func(class crashfs.Class, kind crashfs.Kind, skip int, torn bool) *crashfs.Fault {
 		return &crashfs.Fault{Class: class, Kind: kind, Skip: skip, Torn: torn, Err: errDisk}
 	}
@@ -136,6 +138,7 @@ func (w *world) recovers(t *testing.T) {
 // the flush, the new log. Open returns, with the cause, and the next one
 // recovers.
 func TestFailedOpen(t *testing.T) {
+	race.Sequential(t)
 	rng := rand.New(rand.NewPCG(newSeed(t), 0))
 	first := newWorld()
 	if err := first.open(); err != nil {
@@ -241,6 +244,7 @@ func TestFullDisk(t *testing.T) {
 // be read on the disk while it is full, and everything goes on when there is room. A
 // sample takes one change in several.
 func TestFullDiskAnywhere(t *testing.T) {
+	race.Sequential(t)
 	const sample = 12
 	seed := newSeed(t)
 	script := func(w *world) error {
@@ -315,6 +319,7 @@ func (w *world) runFull(t *testing.T, script func(*world) error) (err error) {
 // rotating, reopening, closing. Whatever fails, the process lives, calls return,
 // nothing acknowledged is lost. A sample takes one change in several.
 func TestEveryFailure(t *testing.T) {
+	race.Sequential(t)
 	const sample = 12
 	seed := newSeed(t)
 	script := func(w *world) error {

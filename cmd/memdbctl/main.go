@@ -8,9 +8,14 @@
 package main
 
 import (
+	"io"
 	"os"
 
+	"github.com/seed-7aedc3ff/memdb/admin"
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:])) }
+func main() {
+	os.Exit(cli.Main(os.Args[1:], func(db *engine.DB) (io.Closer, error) { return admin.Serve(db, "") }))
+}

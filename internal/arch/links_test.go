@@ -67,6 +67,29 @@ func TestClientsLinkNoStore(t *testing.T) {
 	report(t, checkLinks(goFiles(t), law))
 }
 
+// TestEngineLinksNoProtocol has the database, and what a program links with it, be free of the
+// libraries of its faces.
+func TestEngineLinksNoProtocol(t *testing.T) {
+	imports := map[string][]string{}
+	for _, f := range goFiles(t) {
+		for _, target := range imported(f) {
+			if !f.test {
+				imports[f.pkg] = append(imports[f.pkg], strings.TrimPrefix(target, module+"/"))
+			}
+		}
+	}
+	for _, library := range []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go", "github.com/spf13/cobra"} {
+		for _, name := range []string{"engine", "exchange", "services/facts", "services/server"} {
+			if way := wayTo(imports, name, library); way != nil {
+				t.Errorf("%s links %s: %s", name, library, strings.Join(way, " imports "))
+			}
+		}
+		if wayTo(imports, "cmd/memdbctl", library) == nil {
+			t.Errorf("nothing of memdbctl links %s: the test looks for what is not there", library)
+		}
+	}
+}
+
 func TestCheckLinks(t *testing.T) {
 	law := map[string]row{
 		"engine":     {floor: middle},

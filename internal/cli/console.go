@@ -23,6 +23,8 @@ type console struct {
 	now    clock.Clock
 	// workDir is the folder from which relative names of files go, empty for the process's own.
 	workDir string
+	// lend lets other processes in to a database that the verb holds, nil for nobody.
+	lend Lend
 	// remote is the client on another machine that the verb runs for, nil for none: files are its.
 	remote *beside.Session
 }

@@ -74,6 +74,8 @@ type graphImport struct {
 	size   int
 	report graphReport
 	first  error // why the first line was skipped
+	order  int64 // of the last relation of a memory.jsonl: microseconds, as the tools of mcp count
+	ends   bool  // ends of relations that are not there are kept, too
 }
 
 type graphReport struct {
@@ -256,7 +258,7 @@ func (im *graphImport) flush() error {
 }
 
 func (im *graphImport) write(b graph.Batch) error {
-	w, err := im.db.Graph().Write(im.ctx, im.owner, b, &graph.Options{Create: im.tsv})
+	w, err := im.db.Graph().Write(im.ctx, im.owner, b, &graph.Options{Create: im.tsv || im.ends})
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/graph"
@@ -66,5 +67,13 @@ func (im *graphImport) addMemoryServerRelation(line []byte) error {
 	if err := exchange.DecodeStrict(line, &l); err != nil {
 		return err
 	}
-	return im.addRelation(graph.Relation{From: l.From, Type: l.RelationType, To: l.To})
+	if im.order == 0 {
+		im.order = im.now().UnixMicro()
+	}
+	im.order++
+	// That server keeps a relation whose ends are not there, and the place of each in its file.
+	im.ends = true
+	return im.addRelation(graph.Relation{
+		From: l.From, Type: l.RelationType, To: l.To, Properties: fmt.Appendf(nil, `{"order":%d}`, im.order),
+	})
 }

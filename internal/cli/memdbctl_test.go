@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 // process.
 func TestMain(m *testing.M) {
 	if os.Getenv("MEMDBCTL_TEST_MAIN") != "" {
-		os.Exit(Main(os.Args[1:]))
+		os.Exit(Main(os.Args[1:], nil))
 	}
 	ordered()
 	os.Exit(m.Run())

@@ -11,8 +11,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Main does what the arguments of the process say, until a signal, and returns the exit code.
-func Main(args []string) int {
+// Main does what the arguments of the process say, until a signal, and returns the exit code. lend
+// lets others in beside a verb that holds the database for long; nil: nobody.
+func Main(args []string, lend Lend) int {
 	ordered()
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
@@ -25,7 +26,9 @@ func Main(args []string) int {
 		signal.Ignore(syscall.SIGHUP)
 		stop()
 	})
-	return run(ctx, args, system())
+	c := system()
+	c.lend = lend
+	return run(ctx, args, c)
 }
 
 // ordered has help list verbs in the order of root, not by name. It sets what the library has

@@ -115,7 +115,8 @@ func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 	case slices.Contains([]string{"demo", "restore"}, topVerb(cmd)):
 		return false, 0, usagef(cmd, "it works on a folder, and --db %s is a server", a.dir)
 	}
-	if a.shell != nil && a.shell.db != nil || runsAlone(cmd) {
+	// mcp finds who serves it by itself, again and again.
+	if a.shell != nil && a.shell.db != nil || runsAlone(cmd) || topVerb(cmd) == "mcp" {
 		return false, 0, nil
 	}
 	c, err := beside.Dial(a.dir)

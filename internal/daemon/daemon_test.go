@@ -29,7 +29,7 @@ const cliVariable = "MEMDB_TEST_CLI"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(cliVariable) != "" {
-		os.Exit(cli.Main(os.Args[1:]))
+		os.Exit(cli.Main(os.Args[1:], nil))
 	}
 	os.Exit(m.Run())
 }

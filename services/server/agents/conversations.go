@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -14,6 +15,14 @@ import (
 
 // defaultChannel is that of a session which is opened without a channel.
 const defaultChannel = "default"
+
+const (
+	// maxMessages bounds the messages of a body and of an answer.
+	maxMessages = 50_000
+	// maxSaved bounds the messages of a session that is saved, also those before a summary: all of
+	// them are held in memory.
+	maxSaved = 500_000
+)
 
 // A Message is one message of a session.
 type Message struct {
@@ -99,9 +108,12 @@ func place(c *server.Call) (scope.Owner, string, error) {
 
 // load reads a session: all messages behind the newest summary, or the last ones.
 func load(c *server.Call, o scope.Owner, run string, last int) (Loaded, error) {
-	l, err := c.DB.Sessions().Load(c.Context(), o, run, &sessions.Window{Last: last, Whole: last == 0})
-	if err != nil {
+	l, err := c.DB.Sessions().Load(c.Context(), o, run, &sessions.Window{Last: cmp.Or(last, maxMessages+1)})
+	switch {
+	case err != nil:
 		return Loaded{}, err
+	case last == 0 && len(l.Messages) > maxMessages: // a part would be taken for the whole, and saved
+		return Loaded{}, server.Fail(http.StatusRequestEntityTooLarge, "too_large", "session %q has more than %d messages; ask for the last ones with last=N, or compact it", run, maxMessages)
 	}
 	out := Loaded{sessionOf(&l.Session), make([]Message, 0, len(l.Messages))}
 	out.Summary = l.Summary
@@ -200,6 +212,9 @@ func given(c *server.Call) ([]sessions.Message, string, error) {
 	if in.Messages == nil {
 		return nil, "", missing("messages", "a list of messages")
 	}
+	if len(in.Messages) > maxMessages {
+		return nil, "", server.Fail(http.StatusRequestEntityTooLarge, "too_large", "there are %d messages; send %d at once, at most", len(in.Messages), maxMessages)
+	}
 	out := make([]sessions.Message, len(in.Messages))
 	for i := range in.Messages {
 		var err error
@@ -234,6 +249,8 @@ func saveSession(c *server.Call) error {
 	case errors.Is(err, memory.ErrNotFound):
 	case err != nil:
 		return err
+	case s.Messages > maxSaved:
+		return server.Fail(http.StatusRequestEntityTooLarge, "too_large", "session %q has %d messages, too many to be saved as a whole; append to it", run, s.Messages)
 	default:
 		version = s.Version
 	}

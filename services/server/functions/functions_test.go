@@ -114,6 +114,33 @@ func TestStore(t *testing.T) {
 	testdb.Check(t, b.db, 3)
 }
 
+// TestStoreAtOnce stores one content in many sessions at once: one of them is new, and all have it.
+func TestStoreAtOnce(t *testing.T) {
+	b := newBench(t)
+	const sessions = 8
+	answers := make(chan string, sessions)
+	for i := range sessions {
+		go func() {
+			_, got := b.call("", "memory::store", fmt.Sprintf(`{"agentId":"a","content":"tea","sessionId":"%d"}`, i))
+			answers <- got
+		}()
+	}
+	stored := 0
+	for range sessions {
+		switch got := <-answers; {
+		case strings.HasSuffix(got, `"stored":true}`):
+			stored++
+		case got != `{"deduplicated":true}`:
+			t.Error(got)
+		}
+	}
+	var list []SessionEntry
+	if b.into("", "memory::session::list", `{"agentId":"a"}`, &list); stored != 1 || len(list) != sessions {
+		t.Errorf("stored %d times in %d sessions", stored, len(list))
+	}
+	testdb.Check(t, b.db, 1)
+}
+
 // TestStoreAfterChange stores what a memory said before it was changed, or deleted.
 func TestStoreAfterChange(t *testing.T) {
 	b := newBench(t)

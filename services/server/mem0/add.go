@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,7 +101,11 @@ func (c *call) add(a *adding) (*outcome, error) {
 	if value(a.MemoryType) != "" {
 		return nil, server.Fail(http.StatusNotImplemented, "not_implemented", "memdb has no memories of the type %q here; leave memory_type out", *a.MemoryType)
 	}
-	s, err := c.Scope(a.scope())
+	asked := a.scope()
+	if slices.Contains([]string{asked.User, asked.Agent, asked.Run, value(a.App)}, wildcard) {
+		return nil, invalid(doingAdd, "* is any user, agent, app or run, and the name of none", "name one")
+	}
+	s, err := c.Scope(asked)
 	if err != nil {
 		return nil, err
 	}

@@ -321,42 +321,61 @@ func condition(field, op string, v any) (wanted, error) {
 		}
 	}
 	list, isList := v.([]any)
+	var err error
 	switch {
 	case op == "in" || op == "nin":
 		if !isList {
 			list = []any{v}
 		}
-		if field == "categories" {
-			w.filter = hasOne(name, list)
-		} else if w.filter = filter.In(name, list...); slices.Contains(list, any(wildcard)) {
-			w.filter = filter.Exists(name)
-		}
+		w.filter = among(field, name, list)
 		if op == "nin" {
 			w.filter = filter.Not(w.filter)
 		}
 	case isList:
-		return w, badFilter(fmt.Sprintf("%s of %q has a list", op, field), "use in or nin")
-	case op == "eq" && v == nil && ids[field] != "":
-		w.filter = filter.Not(filter.Exists(name))
-	case v == wildcard && (op == "eq" || op == "ne"):
-		if w.filter = filter.Exists(name); op == "ne" {
-			w.filter = filter.Not(w.filter)
-		}
-	case field == "categories" && (op == "eq" || op == "contains"):
-		w.filter = filter.Contains(name, v)
-	case field == "keywords" && (op == "eq" || op == "contains") || op == "icontains":
-		text, ok := v.(string)
-		if !ok {
-			return w, badFilter(fmt.Sprintf("what %q is to contain is no string", field), "give a string")
-		}
-		w.filter = filter.IContains(name, text)
-	case operators[op] != nil:
-		w.filter = operators[op](name, v)
+		err = badFilter(fmt.Sprintf("%s of %q has a list", op, field), "use in or nin")
 	default:
-		return w, badFilter(fmt.Sprintf("%q is no operator", op), "use eq, ne, gt, gte, lt, lte, in, nin, contains or icontains")
+		w.filter, err = compare(field, name, op, v)
+	}
+	if err != nil {
+		return w, err
 	}
 	w.narrow(field, op, v, list)
 	return w, nil
+}
+
+// among holds where a field is one of some values, or, of categories, has one of them.
+func among(field, name string, list []any) filter.Filter {
+	switch {
+	case field == "categories":
+		return hasOne(name, list)
+	case slices.Contains(list, any(wildcard)):
+		return filter.Exists(name)
+	}
+	return filter.In(name, list...)
+}
+
+// compare is a condition of one value.
+func compare(field, name, op string, v any) (filter.Filter, error) {
+	loose := op == "eq" || op == "contains"
+	switch {
+	case op == "eq" && v == nil && ids[field] != "":
+		return filter.Not(filter.Exists(name)), nil
+	case op == "eq" && v == wildcard:
+		return filter.Exists(name), nil
+	case op == "ne" && v == wildcard:
+		return filter.Not(filter.Exists(name)), nil
+	case field == "categories" && loose:
+		return filter.Contains(name, v), nil
+	case field == "keywords" && loose || op == "icontains":
+		text, ok := v.(string)
+		if !ok {
+			return nil, badFilter(fmt.Sprintf("what %q is to contain is no string", field), "give a string")
+		}
+		return filter.IContains(name, text), nil
+	case operators[op] != nil:
+		return operators[op](name, v), nil
+	}
+	return nil, badFilter(fmt.Sprintf("%.40q is no operator", op), "use eq, ne, gt, gte, lt, lte, in, nin, contains or icontains")
 }
 
 // narrow notes which entity a condition names, and the scopes outside of which it does not hold.

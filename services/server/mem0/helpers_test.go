@@ -38,7 +38,7 @@ func newSite(t testing.TB, model llm.Client) *site {
 	testdb.NoError(t, err)
 	o := server.Options{Keys: s.keys, Clock: s.clock.Now}
 	if model != nil {
-		o.Facts, err = facts.New(&facts.Config{DB: db, LLM: model})
+		o.Facts, err = facts.New(&facts.Config{DB: db, LLM: model, Graph: true})
 		testdb.NoError(t, err)
 	}
 	srv := server.New(db, o)

@@ -77,96 +77,106 @@ func TestForeignIsUnknown(t *testing.T) {
 	}
 }
 
-// Keys of two scopes list, search, count and delete at random; a map knows what they may see.
-func TestIsolationAgainstAnOracle(t *testing.T) {
-	s := newSite(t, nil)
-	seed := uint64(20260301)
-	random := rand.New(rand.NewPCG(seed, 1))
+// kept is a memory that an oracle knows of.
+type kept struct {
+	scope memory.Scope
+	text  string
+}
+
+// oracle knows what there is, and so what a key may see.
+type oracle struct {
+	*site
+	random *rand.Rand
+	all    []kept
+	admin  string
+}
+
+var oracleUsers, oracleAgents = []string{"", "u1", "u2"}, []string{"", "a1", "a2"}
+
+// scope is one at random, which may be empty.
+func (o *oracle) scope() memory.Scope {
+	return memory.Scope{User: oracleUsers[o.random.IntN(3)], Agent: oracleAgents[o.random.IntN(3)]}
+}
+
+// newOracle fills a site.
+func newOracle(t *testing.T, seed uint64) *oracle {
 	t.Logf("seed %d", seed)
-	users, agents := []string{"", "u1", "u2"}, []string{"", "a1", "a2"}
-	type kept struct {
-		scope memory.Scope
-		text  string
-	}
-	var all []kept
-	admin := "Token " + s.key()
+	o := &oracle{site: newSite(t, nil), random: rand.New(rand.NewPCG(seed, 1))}
+	o.admin = "Token " + o.key()
 	for n := range 60 {
-		k := kept{memory.Scope{User: users[random.IntN(3)], Agent: agents[random.IntN(3)]}, fmt.Sprintf("tea number %d", n)}
+		k := kept{o.scope(), fmt.Sprintf("tea number %d", n)}
 		if k.scope == (memory.Scope{}) {
 			continue
 		}
-		all = append(all, k)
+		o.all = append(o.all, k)
 		body := fmt.Sprintf(`{"messages":%q,"infer":false,"user_id":%q,"agent_id":%q}`, k.text, k.scope.User, k.scope.Agent)
-		s.want(200, s.ask("POST", "/v3/memories/add/", body, "Authorization", admin), "POST", "add")
+		o.want(200, o.ask("POST", "/v3/memories/add/", body, "Authorization", o.admin), "POST", "add")
 	}
-	keys := []struct {
-		scopes []memory.Scope
-		key    string
-	}{
-		{scopes: []memory.Scope{{User: "u1"}}},
-		{scopes: []memory.Scope{{User: "u2", Agent: "a1"}, {Agent: "a2"}}},
-	}
-	for i := range keys {
-		keys[i].key = "Token " + s.key(keys[i].scopes...)
-	}
-	sees := func(scopes []memory.Scope, asked memory.Scope, k kept) bool {
-		return scope.Contains(asked, k.scope) && slices.ContainsFunc(scopes, func(of memory.Scope) bool { return scope.Contains(of, k.scope) })
-	}
-	for n := range 400 {
-		key := keys[random.IntN(len(keys))]
-		asked := memory.Scope{User: users[random.IntN(3)], Agent: agents[random.IntN(3)]}
-		want := []string{}
-		for _, k := range all {
-			if sees(key.scopes, asked, k) {
-				want = append(want, k.text)
-			}
+	return o
+}
+
+// texts are those of the memories for which something holds, in order.
+func (o *oracle) texts(holds func(kept) bool) []string {
+	texts := []string{}
+	for _, k := range o.all {
+		if holds(k) {
+			texts = append(texts, k.text)
 		}
-		slices.Sort(want)
-		var conditions []string
-		q := url.Values{}
-		for _, f := range [][2]string{{"user_id", asked.User}, {"agent_id", asked.Agent}} {
-			if f[1] != "" {
-				conditions = append(conditions, fmt.Sprintf("{%q:%q}", f[0], f[1]))
-				q.Set(f[0], f[1])
-			}
-		}
-		filters := "{}"
-		if len(conditions) > 0 {
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+// request asks for what is in a scope, in one of several ways.
+func (o *oracle) request(asked memory.Scope, key string) reply {
+	filters, q := `{}`, url.Values{}
+	var conditions []string
+	for _, f := range [][2]string{{"user_id", asked.User}, {"agent_id", asked.Agent}} {
+		if f[1] != "" {
+			conditions = append(conditions, fmt.Sprintf("{%q:%q}", f[0], f[1]))
+			q.Set(f[0], f[1])
 			filters = `{"AND":[` + strings.Join(conditions, ",") + `]}`
 		}
-		var r reply
-		switch random.IntN(4) {
-		case 0:
-			r = s.ask("POST", "/v3/memories/?page_size=200", `{"filters":`+filters+`}`, "Authorization", key.key)
-		case 1:
-			r = s.ask("POST", "/v3/memories/search/", `{"query":"tea","top_k":1000,"threshold":0,"filters":`+filters+`}`, "Authorization", key.key)
-		case 2:
-			r = s.ask("GET", "/v1/memories/?"+q.Encode(), "", "Authorization", key.key)
-		default:
-			r = s.ask("GET", "/memories?"+q.Encode(), "", "Authorization", key.key)
-		}
+	}
+	switch o.random.IntN(4) {
+	case 0:
+		return o.ask("POST", "/v3/memories/?page_size=200", `{"filters":`+filters+`}`, "Authorization", key)
+	case 1:
+		return o.ask("POST", "/v3/memories/search/", `{"query":"tea","top_k":1000,"threshold":0,"filters":`+filters+`}`, "Authorization", key)
+	case 2:
+		return o.ask("GET", "/v1/memories/?"+q.Encode(), "", "Authorization", key)
+	}
+	return o.ask("GET", "/memories?"+q.Encode(), "", "Authorization", key)
+}
+
+// Keys of two scopes list, search and delete at random; an oracle knows what they may see.
+func TestIsolationAgainstAnOracle(t *testing.T) {
+	o := newOracle(t, 20260301)
+	scopes := [][]memory.Scope{{{User: "u1"}}, {{User: "u2", Agent: "a1"}, {Agent: "a2"}}}
+	keys := make([]string, len(scopes))
+	for i := range keys {
+		keys[i] = "Token " + o.key(scopes[i]...)
+	}
+	for n := range 400 {
+		i, asked := o.random.IntN(len(keys)), o.scope()
+		want := o.texts(func(k kept) bool {
+			return scope.Contains(asked, k.scope) && slices.ContainsFunc(scopes[i], func(of memory.Scope) bool { return scope.Contains(of, k.scope) })
+		})
+		r := o.request(asked, keys[i])
 		if r.status == 403 && len(want) == 0 {
 			continue
 		}
 		got := r.texts()
 		slices.Sort(got)
 		if r.status != 200 || !slices.Equal(got, want) {
-			t.Fatalf("request %d of %v for %v: status %d, %q, want %q", n, key.scopes, asked, r.status, got, want)
+			t.Fatalf("request %d of %v for %v: status %d, %q, want %q", n, scopes[i], asked, r.status, got, want)
 		}
 	}
 	// What one deletes is missing to nobody else.
-	s.want(200, s.ask("DELETE", "/v1/memories/?agent_id=*", "", "Authorization", keys[0].key), "DELETE", "all agents")
-	r := s.want(200, s.ask("GET", "/memories", "", "Authorization", admin), "GET", "/memories")
-	want := []string{}
-	for _, k := range all {
-		if k.scope.User != "u1" || k.scope.Agent == "" {
-			want = append(want, k.text)
-		}
-	}
-	got := r.texts()
+	o.want(200, o.ask("DELETE", "/v1/memories/?agent_id=*", "", "Authorization", keys[0]), "DELETE", "all agents")
+	got := o.want(200, o.ask("GET", "/memories", "", "Authorization", o.admin), "GET", "/memories").texts()
 	slices.Sort(got)
-	slices.Sort(want)
-	if !slices.Equal(got, want) {
+	if want := o.texts(func(k kept) bool { return k.scope.User != "u1" || k.scope.Agent == "" }); !slices.Equal(got, want) {
 		t.Errorf("after a delete there are %q, want %q", got, want)
 	}
 }

@@ -45,13 +45,18 @@ func TestPlatform(t *testing.T) {
 	if r.at("results", 0, "memory") != "I live in Bonn" || r.at("results", 0, "id") != id || r.at("results", 0, "hash") != nil {
 		t.Errorf("found %s", r.body)
 	}
+}
+
+func TestBatchesAndFeedback(t *testing.T) {
+	s := newSite(t, nil)
+	id := s.add("I live in Bonn", `"user_id":"alice"`)
 	s.platform(200, "POST", "/v1/feedback/", `{"memory_id":"`+id+`","feedback":"NEGATIVE"}`)
 	if got := s.platform(200, "POST", "/v2/memories/", `{"filters":{"AND":[{"user_id":"*"},{"feedback":"NEGATIVE"}]}}`).texts(); !slices.Equal(got, []string{"I live in Bonn"}) {
 		t.Errorf("with a feedback: %q", got)
 	}
 	s.platform(400, "POST", "/v1/feedback/", `{"memory_id":"`+id+`","feedback":"GREAT"}`)
 	s.platform(200, "PUT", "/v1/batch/", `{"memories":[{"memory_id":"`+id+`","text":"I live in Ulm"}]}`)
-	r = s.platform(404, "DELETE", "/v1/batch/", `{"memories":[{"memory_id":"`+id+`"},{"memory_id":"nobody"}]}`)
+	r := s.platform(404, "DELETE", "/v1/batch/", `{"memories":[{"memory_id":"`+id+`"},{"memory_id":"nobody"}]}`)
 	if r.at("error") != "Memory not found!" {
 		t.Errorf("error %s", r.body)
 	}
@@ -208,6 +213,7 @@ func TestBadInput(t *testing.T) {
 		{"POST", "/v3/memories/add/", `{"messages":"x","user_id":"alice","metadata":{"mem0":1}}`, 400},
 		{"POST", "/v3/memories/add/", `{"messages":"x","user_id":"alice","timestamp":"never"}`, 400},
 		{"POST", "/v3/memories/add/", `{"messages":"x","user_id":7}`, 400},
+		{"POST", "/v3/memories/add/", `{"messages":"x","user_id":"*"}`, 400},
 		{"POST", "/v3/memories/add/", `[]`, 400},
 		{"POST", "/v3/memories/add/", `{"messages"`, 400},
 		{"POST", "/v3/memories/search/", `{"query":" ","filters":{"user_id":"alice"}}`, 400},

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -150,25 +151,17 @@ func (e *Edit) create(c *Command) (string, error) {
 	if !utf8.ValidString(c.FileText) {
 		return "", refuse("The text is no UTF-8.")
 	}
-	if err := e.mayCreate(at, c.Path); err != nil {
-		return "", err
+	_, err = e.Create(at, c.FileText)
+	if taken, ok := errors.AsType[*Taken](err); ok {
+		if strings.HasPrefix(at, taken.Path+"/") {
+			return "", refuse("The path %s is not a directory.", memoriesRoot+taken.Path)
+		}
+		return "", refuse("File %s already exists", c.Path)
 	}
-	if _, err := e.Create(at, c.FileText); err != nil {
+	if err != nil {
 		return "", err
 	}
 	return "File created successfully at: " + c.Path, nil
-}
-
-// mayCreate refuses a path that is taken, in the words of the tool.
-func (e *Edit) mayCreate(at, path string) error {
-	taken, err := e.there(at)
-	if err != nil {
-		return err
-	}
-	if taken {
-		return refuse("File %s already exists", path)
-	}
-	return e.folders(at)
 }
 
 // there reports whether a path is one of a file or a folder.
@@ -180,22 +173,6 @@ func (v *View) there(at string) (bool, error) {
 		return found, err
 	}
 	return v.Folder(at)
-}
-
-// folders refuses a path below a file.
-func (v *View) folders(at string) error {
-	for i := len(at) - 1; i > 0; i-- {
-		if at[i] != '/' {
-			continue
-		}
-		switch _, found, err := v.At(at[:i]); {
-		case err != nil:
-			return err
-		case found:
-			return refuse("The path %s is not a directory.", memoriesRoot+at[:i])
-		}
-	}
-	return nil
 }
 
 func (e *Edit) replace(c *Command) (string, error) {
@@ -334,15 +311,16 @@ func (e *Edit) rename(c *Command) (string, error) {
 	case strings.HasPrefix(to, from+"/"):
 		return "", refuse("Cannot rename %s to %s, which is below it", c.OldPath, c.NewPath)
 	}
-	if err := e.folders(to); err != nil {
-		return "", err
-	}
 	for _, f := range files {
 		path := to + f.Path[len(from):]
 		if why := pathFault(e.t.store(), path); why != nil {
 			return "", refuse("The path %.200q cannot be used: %s", memoriesRoot+path, why)
 		}
-		if _, err := e.Change(f, path, f.Content); err != nil {
+		_, err := e.Change(f, path, f.Content)
+		if taken, ok := errors.AsType[*Taken](err); ok {
+			return "", refuse("The path %s is not a directory.", memoriesRoot+taken.Path)
+		}
+		if err != nil {
 			return "", err
 		}
 	}

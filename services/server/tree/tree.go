@@ -216,40 +216,47 @@ func (e *Edit) Delete(f File) error {
 	return e.keep(&gone)
 }
 
-// free returns ErrExists where a path is taken, by another file than the one at the path from.
+// Taken is that a path cannot be used, since a file has it or lies above or below it. Its kind is
+// ErrExists.
+type Taken struct {
+	// Path is that of the file in the way, File its ID.
+	Path, File string
+	asked      string
+}
+
+// Error says what was asked, and what is in the way.
+func (t *Taken) Error() string { return t.Unwrap().Error() }
+
+// Unwrap returns the error as a *memory.Error.
+func (t *Taken) Unwrap() error {
+	return &memory.Error{Kind: memory.ErrExists, What: fmt.Sprintf("use the path %q", t.asked), Why: "there is a file at " + t.Path, Do: "choose another path, or move or delete that file"}
+}
+
+// free returns a [Taken] where a path is taken, by another file than the one at the path from.
 func (e *Edit) free(path, from string) error {
 	if err := CheckPath(e.t.store(), path); err != nil {
 		return err
 	}
-	taken := func(why string) error {
-		return &memory.Error{Kind: memory.ErrExists, What: fmt.Sprintf("use the path %q", path), Why: why, Do: "choose another path"}
-	}
-	switch _, found, err := e.At(path); {
-	case err != nil:
-		return err
-	case found:
-		return taken("there is a file")
-	}
-	below := ""
+	var taken *Taken
 	if err := e.Files(path+"/", func(f File) {
 		if f.Path != from {
-			below = f.Path
+			taken = &Taken{f.Path, f.ID, path}
 		}
 	}); err != nil {
 		return err
 	}
-	if below != "" {
-		return taken("it is a folder: there is " + below)
+	if taken != nil {
+		return taken
 	}
-	for i := len(path) - 1; i > 0; i-- {
-		if path[i] != '/' || path[:i] == from {
+	for i := len(path); i > 0; i = strings.LastIndexByte(path[:i], '/') {
+		if path[:i] == from {
 			continue
 		}
-		switch _, found, err := e.At(path[:i]); {
+		switch f, found, err := e.At(path[:i]); {
 		case err != nil:
 			return err
 		case found:
-			return taken(path[:i] + " is a file and no folder")
+			return &Taken{f.Path, f.ID, path}
 		}
 	}
 	return nil

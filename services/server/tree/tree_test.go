@@ -79,6 +79,7 @@ func TestCommands(t *testing.T) {
 		{Command{Command: "rename", OldPath: "/memories/a", NewPath: "/memories/b"}, "Successfully renamed /memories/a to /memories/b", false},
 		{view("/memories/b"), "Here're the files and directories up to 2 levels deep in /memories/b, excluding hidden items and node_modules:\n4K\t/memories/b\n11B\t/memories/b/b.md", false},
 		{view("/memories/a"), "The path /memories/a does not exist. Please provide a valid path.", true},
+		{Command{Command: "rename", OldPath: "/memories/b/b.md", NewPath: "/memories/b/b.md/x"}, "Cannot rename /memories/b/b.md to /memories/b/b.md/x, which is below it", true},
 		{Command{Command: "rename", OldPath: "/memories/b/b.md", NewPath: "/memories/b"}, "The destination /memories/b already exists", true},
 		{Command{Command: "insert", Path: "/memories", InsertText: "x"}, "The path /memories is not a file.", true},
 		{Command{Command: "insert", Path: "/memories/b/b.md", InsertLine: -1, InsertText: "x"}, "Invalid `insert_line` parameter: -1. It should be within the range of lines of the file: [0, 3]", true},

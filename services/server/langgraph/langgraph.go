@@ -1,0 +1,289 @@
+// Package langgraph has LangGraph's store as a dialect of the server: values under a namespace and a
+// key, found by their fields and by what they mean.
+//
+// An item is a memory of the scope of the key, exactly. Its text is what of the value is searched; its
+// metadata has the namespace, the key and the value. Its ID follows from scope, namespace and key.
+//
+// docs/server/langgraph.md says what works, and what differs.
+package langgraph
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+)
+
+// Options change the dialect. nil is the default.
+type Options struct {
+	// Scope is whose items a request means that may see everything and names nobody. Zero: the user
+	// "default".
+	Scope memory.Scope
+}
+
+// New returns the dialect.
+func New(o *Options) *server.Dialect {
+	s := &store{otherwise: memory.Scope{User: "default"}}
+	if o != nil && o.Scope != (memory.Scope{}) {
+		s.otherwise = o.Scope
+	}
+	return &server.Dialect{Name: "langgraph", Prefixes: []string{"/store/"}, Fail: fail, Routes: []server.Route{
+		{Pattern: "PUT /store/items", Handle: s.put},
+		{Pattern: "GET /store/items", Handle: s.get},
+		{Pattern: "DELETE /store/items", Handle: s.remove},
+		{Pattern: "POST /store/items/search", Handle: s.search},
+		{Pattern: "POST /store/namespaces", Handle: s.namespaces},
+	}}
+}
+
+type store struct{ otherwise memory.Scope }
+
+func fail(w http.ResponseWriter, _ *http.Request, f *server.Failure) {
+	status := f.Status
+	if status == http.StatusBadRequest {
+		status = http.StatusUnprocessableEntity
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(map[string]string{"detail": f.Message}) // a client that has left is not told
+}
+
+func invalid(format string, args ...any) error {
+	return server.Fail(http.StatusUnprocessableEntity, "invalid", format, args...)
+}
+
+// errNoItem is that there is no item under a key.
+var errNoItem = server.Fail(http.StatusNotFound, "not_found", "Item not found")
+
+// The limits of items.
+const (
+	// maxLabels bounds a namespace.
+	maxLabels = 32
+	// maxWindow bounds limit and offset together.
+	maxWindow = memory.MaxLimit
+)
+
+// What an item has in the metadata of its memory.
+const (
+	metaItem    = "langgraph"
+	metaSpace   = "namespace"
+	metaKey     = "key"
+	metaValue   = "value"
+	metaIndexed = "indexed"
+	metaTTL     = "ttl"
+
+	field = "metadata." + metaItem + "."
+)
+
+// scope is whose items a request means.
+func (s *store) scope(c *server.Call) (memory.Scope, error) {
+	q := c.R.URL.Query()
+	asked := memory.Scope{User: q.Get("user"), Agent: q.Get("agent"), Run: q.Get("run")}
+	if asked == (memory.Scope{}) && c.Admin() {
+		asked = s.otherwise
+	}
+	return c.Scope(asked)
+}
+
+// items chooses the items of a scope whose namespace begins with labels.
+func items(of memory.Scope, prefix []string) []filter.Filter {
+	all := []filter.Filter{filter.Eq("user", of.User), filter.Eq("agent", of.Agent), filter.Eq("run", of.Run)}
+	if len(prefix) == 0 {
+		return append(all, filter.Exists(field+metaKey))
+	}
+	joined := strings.Join(prefix, ".")
+	return append(all, filter.Or(filter.Eq(field+metaSpace, joined), filter.Prefix(field+metaSpace, joined+".")))
+}
+
+// checkLabels refuses what is no namespace, or no beginning of one.
+func checkLabels(labels []string, whole bool) error {
+	if whole && len(labels) == 0 {
+		return invalid("namespace: it has no labels; give one or more")
+	}
+	if len(labels) > maxLabels {
+		return invalid("namespace: it has %d labels; %d are the most", len(labels), maxLabels)
+	}
+	for i, l := range labels {
+		switch {
+		case l == "":
+			return invalid("namespace: a label is empty")
+		case strings.Contains(l, "."):
+			return invalid("namespace: the label %.80q has a period", l)
+		case whole && i == 0 && l == "langgraph":
+			return invalid("namespace: the first label cannot be %q", l)
+		case len(l) > memory.MaxID:
+			return invalid("namespace: a label has more than %d bytes", memory.MaxID)
+		}
+	}
+	return nil
+}
+
+// idOf is the ID of the memory of an item.
+func idOf(of memory.Scope, space []string, key string) (string, error) {
+	if err := checkLabels(space, true); err != nil {
+		return "", err
+	}
+	if key == "" || len(key) > memory.MaxID {
+		return "", invalid("key: give one of 1 to %d bytes", memory.MaxID)
+	}
+	h := sha256.New()
+	for _, part := range []string{of.User, of.Agent, of.Run, strings.Join(space, "."), key} {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash never fails
+	}
+	return "langgraph-" + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// item is an item as clients see it.
+type item struct {
+	Namespace []string  `json:"namespace"`
+	Key       string    `json:"key"`
+	Value     any       `json:"value"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// itemOf is a memory as an item; false where it is none.
+func itemOf(m *memory.Memory) (item, bool) {
+	of, _ := m.Metadata[metaItem].(map[string]any)
+	space, isSpace := of[metaSpace].(string)
+	key, isKey := of[metaKey].(string)
+	value, isValue := of[metaValue].(map[string]any)
+	return item{strings.Split(space, "."), key, value, m.CreatedAt, m.UpdatedAt}, isSpace && isKey && isValue
+}
+
+// minutes is a time to live.
+func minutes(n float64) (time.Duration, error) {
+	d := n * float64(time.Minute)
+	if !(n > 0) || d > math.MaxInt64/2 {
+		return 0, invalid("ttl: it is %v; give minutes, more than 0", n)
+	}
+	return time.Duration(d), nil
+}
+
+func (s *store) put(c *server.Call) error {
+	var body struct {
+		Namespace []string        `json:"namespace"`
+		Key       string          `json:"key"`
+		Value     exchange.Object `json:"value"`
+		Index     json.RawMessage `json:"index"`
+		TTL       *float64        `json:"ttl"`
+	}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	of, err := s.scope(c)
+	if err != nil {
+		return err
+	}
+	id, err := idOf(of, body.Namespace, body.Key)
+	if err != nil {
+		return err
+	}
+	if body.Value == nil {
+		return invalid("value: give an object, or delete the item")
+	}
+	text, indexed, err := textOf(body.Value, body.Index)
+	if err != nil {
+		return err
+	}
+	kept := map[string]any{metaSpace: strings.Join(body.Namespace, "."), metaKey: body.Key, metaValue: map[string]any(body.Value), metaIndexed: indexed}
+	m := memory.Memory{ID: id, Scope: of, Kind: memory.KindNote, Text: text, Metadata: map[string]any{metaItem: kept}, UpdatedAt: c.Now()}
+	if body.TTL != nil {
+		d, err := minutes(*body.TTL)
+		if err != nil {
+			return err
+		}
+		kept[metaTTL], m.ExpiresAt = *body.TTL, c.Now().Add(d)
+	}
+	if _, err := c.DB.Memories().Store(c.Context(), m, &memory.StoreOptions{Upsert: true, NoDedup: true}); err != nil {
+		return err
+	}
+	return c.Reply(http.StatusNoContent, nil)
+}
+
+func (s *store) get(c *server.Call) error {
+	q := c.R.URL.Query()
+	var space []string
+	if text := q.Get("namespace"); text != "" {
+		space = strings.Split(text, ".")
+	}
+	of, err := s.scope(c)
+	if err != nil {
+		return err
+	}
+	id, err := idOf(of, space, q.Get("key"))
+	if err != nil {
+		return err
+	}
+	m, err := c.DB.Memories().Get(c.Context(), of, id)
+	if errors.Is(err, memory.ErrNotFound) {
+		return errNoItem
+	}
+	if err != nil {
+		return err
+	}
+	found, is := itemOf(&m)
+	if !is {
+		return errNoItem
+	}
+	if q.Get("refresh_ttl") != "false" {
+		if err := refresh(c, of, &m); err != nil {
+			return err
+		}
+	}
+	return c.Reply(http.StatusOK, found)
+}
+
+// refresh begins the time to live of an item anew.
+func refresh(c *server.Call, of memory.Scope, m *memory.Memory) error {
+	kept, _ := m.Metadata[metaItem].(map[string]any)
+	number, _ := kept[metaTTL].(json.Number)
+	ttl, err := number.Float64()
+	if err != nil || m.ExpiresAt.IsZero() {
+		return nil //nolint:nilerr // an item that has no time to live
+	}
+	d, err := minutes(ttl)
+	if err != nil {
+		return err
+	}
+	at := c.Now().Add(d)
+	_, err = c.DB.Memories().Update(c.Context(), of, m.ID, memory.Patch{ExpiresAt: &at})
+	if errors.Is(err, memory.ErrNotFound) {
+		err = nil // it is gone meanwhile
+	}
+	return err
+}
+
+func (s *store) remove(c *server.Call) error {
+	var body struct {
+		Namespace []string `json:"namespace"`
+		Key       string   `json:"key"`
+	}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	of, err := s.scope(c)
+	if err != nil {
+		return err
+	}
+	id, err := idOf(of, body.Namespace, body.Key)
+	if err != nil {
+		return err
+	}
+	if err := c.DB.Memories().Delete(c.Context(), of, id); err != nil && !errors.Is(err, memory.ErrNotFound) {
+		return err
+	}
+	return c.Reply(http.StatusNoContent, nil)
+}

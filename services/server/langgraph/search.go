@@ -1,0 +1,237 @@
+package langgraph
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+)
+
+// noText is the text of an item that is not searched.
+const noText = "-"
+
+// textOf is what of a value is searched: the texts at paths, of the whole value without paths, and
+// none for false. indexed is false where there is none.
+func textOf(value map[string]any, index json.RawMessage) (text string, indexed bool, err error) {
+	var paths []string
+	switch strings.TrimSpace(string(index)) {
+	case "", "null":
+		paths = []string{"$"}
+	case "false":
+	default:
+		if err := json.Unmarshal(index, &paths); err != nil {
+			return "", false, invalid("index: give false, or a list of paths")
+		}
+	}
+	var texts []string
+	for _, path := range paths {
+		at := any(value)
+		if path != "$" {
+			for name := range strings.SplitSeq(path, ".") {
+				name, _, _ = strings.Cut(name, "[")
+				inner, _ := at.(map[string]any)
+				at = inner[name]
+			}
+		}
+		texts = leaves(texts, at)
+	}
+	if text = strings.Join(texts, "\n"); strings.TrimSpace(text) == "" {
+		return noText, false, nil
+	}
+	return text, true, nil
+}
+
+// leaves adds the texts within a value, by the order of names.
+func leaves(texts []string, value any) []string {
+	switch v := value.(type) {
+	case string:
+		return append(texts, v)
+	case []any:
+		for _, of := range v {
+			texts = leaves(texts, of)
+		}
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			texts = leaves(texts, v[name])
+		}
+	}
+	return texts
+}
+
+// wanted are the conditions on fields of values.
+func wanted(fields map[string]any) (all []filter.Filter, err error) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		at := field + metaValue + "." + name
+		ops, isOps := fields[name].(map[string]any)
+		if !isOps {
+			ops = map[string]any{"$eq": fields[name]}
+		}
+		for op, value := range ops {
+			compare, known := map[string]func(string, any) filter.Filter{
+				"$eq": filter.Eq, "$ne": filter.Ne, "$gt": filter.Gt, "$gte": filter.Gte, "$lt": filter.Lt, "$lte": filter.Lte,
+			}[op]
+			if !known {
+				return nil, invalid("filter: %.40q is no operator; use $eq, $ne, $gt, $gte, $lt, $lte", op)
+			}
+			switch value.(type) {
+			case map[string]any, []any:
+				return nil, invalid("filter: %.80q is compared with an object or a list; give a text, a number, a boolean or null", name)
+			}
+			all = append(all, compare(at, value))
+		}
+	}
+	return all, nil
+}
+
+// scored is an item that a search has found.
+type scored struct {
+	item
+	Score *float64 `json:"score"`
+}
+
+func checkWindow(limit, offset int) error {
+	if limit < 1 || offset < 0 || limit > maxWindow-offset {
+		return invalid("limit and offset: give a limit of 1 or more and an offset of 0 or more, together at most %d", maxWindow)
+	}
+	return nil
+}
+
+func (s *store) search(c *server.Call) error {
+	body := struct {
+		Prefix  []string        `json:"namespace_prefix"`
+		Filter  exchange.Object `json:"filter"`
+		Limit   int             `json:"limit"`
+		Offset  int             `json:"offset"`
+		Query   *string         `json:"query"`
+		Refresh *bool           `json:"refresh_ttl"`
+	}{Limit: 10}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	of, err := s.scope(c)
+	if err == nil {
+		err = checkLabels(body.Prefix, false)
+	}
+	if err == nil {
+		err = checkWindow(body.Limit, body.Offset)
+	}
+	if err != nil {
+		return err
+	}
+	fields, err := wanted(body.Filter)
+	if err != nil {
+		return err
+	}
+	which := append(items(of, body.Prefix), fields...)
+	var hits []memory.Hit
+	meant := body.Query != nil && strings.TrimSpace(*body.Query) != ""
+	if meant {
+		q := memory.Query{Scope: of, Text: *body.Query, Filter: filter.And(append(which, filter.Eq(field+metaIndexed, true))...), Limit: body.Offset + body.Limit}
+		result, err := c.DB.Memories().Recall(c.Context(), q)
+		if err != nil {
+			return err
+		}
+		hits = result.Hits[min(body.Offset, len(result.Hits)):]
+	} else if hits, err = newest(c, of, filter.And(which...), body.Offset, body.Limit); err != nil {
+		return err
+	}
+	found := []scored{}
+	for i := range hits {
+		one, is := itemOf(&hits[i].Memory)
+		if !is {
+			continue
+		}
+		if body.Refresh == nil || *body.Refresh {
+			if err := refresh(c, of, &hits[i].Memory); err != nil {
+				return err
+			}
+		}
+		out := scored{item: one}
+		if meant {
+			out.Score = &hits[i].Score
+		}
+		found = append(found, out)
+	}
+	return c.Reply(http.StatusOK, map[string]any{"items": found})
+}
+
+// newest are the items that were put last.
+func newest(c *server.Call, of memory.Scope, which filter.Filter, offset, limit int) (hits []memory.Hit, err error) {
+	for m, err := range c.DB.Memories().All(c.Context(), memory.ListQuery{Scope: of, Filter: which, OrderBy: "updated_at", Descending: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if offset--; offset >= 0 {
+			continue
+		}
+		if hits = append(hits, memory.Hit{Memory: m}); len(hits) == limit {
+			break
+		}
+	}
+	return hits, nil
+}
+
+// fits reports whether labels begin with a pattern, in which * is any label.
+func fits(labels, pattern []string) bool {
+	if len(labels) < len(pattern) {
+		return false
+	}
+	for i, p := range pattern {
+		if p != "*" && p != labels[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *store) namespaces(c *server.Call) error {
+	body := struct {
+		Prefix   []string `json:"prefix"`
+		Suffix   []string `json:"suffix"`
+		MaxDepth *int     `json:"max_depth"`
+		Limit    int      `json:"limit"`
+		Offset   int      `json:"offset"`
+	}{Limit: 100}
+	if err := c.Decode(&body); err != nil {
+		return err
+	}
+	of, err := s.scope(c)
+	for _, labels := range [][]string{body.Prefix, body.Suffix} {
+		if err == nil {
+			err = checkLabels(labels, false)
+		}
+	}
+	if err == nil {
+		err = checkWindow(body.Limit, body.Offset)
+	}
+	if err == nil && body.MaxDepth != nil && *body.MaxDepth < 1 {
+		err = invalid("max_depth: give 1 or more")
+	}
+	if err != nil {
+		return err
+	}
+	seen := map[string][]string{}
+	for m, err := range c.DB.Memories().All(c.Context(), memory.ListQuery{Scope: of, Filter: filter.And(items(of, nil)...)}) {
+		if err != nil {
+			return err
+		}
+		one, is := itemOf(&m)
+		if !is || !fits(one.Namespace, body.Prefix) || len(one.Namespace) < len(body.Suffix) || !fits(one.Namespace[len(one.Namespace)-len(body.Suffix):], body.Suffix) {
+			continue
+		}
+		labels := one.Namespace
+		if body.MaxDepth != nil {
+			labels = labels[:min(len(labels), *body.MaxDepth)]
+		}
+		seen[strings.Join(labels, ".")] = labels
+	}
+	all := slices.SortedFunc(maps.Values(seen), slices.Compare[[]string])
+	all = all[min(body.Offset, len(all)):]
+	return c.Reply(http.StatusOK, map[string]any{"namespaces": append([][]string{}, all[:min(body.Limit, len(all))]...)})
+}
