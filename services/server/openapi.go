@@ -220,8 +220,7 @@ func (b *apiBuilder) properties(t reflect.Type) object {
 // fields adds the fields of a struct, those of embedded ones first: the outer one wins.
 func (b *apiBuilder) fields(t reflect.Type, props object) {
 	var own []reflect.StructField
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:

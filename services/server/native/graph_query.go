@@ -244,7 +244,7 @@ func components(a *ask) error {
 		c, err := g.Components(a.Context(), o, a.state())
 		return c.Plan, len(c.Components), func(s *stream) error {
 			for _, part := range c.Components {
-				if err := s.write(component{int(part.Size), part.First}); err != nil {
+				if err := s.write(component{part.Size, part.First}); err != nil {
 					return err
 				}
 			}
