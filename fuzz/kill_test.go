@@ -52,6 +52,9 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if flags := os.Getenv(serverVar); flags != "" {
+		os.Exit(serverMain(flags))
+	}
 	os.Exit(m.Run())
 }
 
