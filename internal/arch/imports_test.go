@@ -144,6 +144,7 @@ var law = map[string]row{
 	"services/server/mcp":               {floor: spoken, only: []string{"engine", "filter", "graph", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
 	"services/server/anthropic":         {floor: spoken, only: []string{"engine", "entries", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
 	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
+	"services/server/chat":              {floor: spoken, only: []string{"engine", "internal/testdb", "memory", "services/server", "sessions"}},
 	"services/server/langgraph":         {floor: spoken, only: []string{"engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
 	"services/server/native":            {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
 

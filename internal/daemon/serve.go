@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -73,6 +74,11 @@ func (p *program) check(s *config.Server) error {
 		return wrong("a certificate and its key belong together; give both")
 	case s.MaxBody < 0 || s.MaxConcurrent < 0 || s.MaxStreams < 0 || s.Rate < 0 || s.Burst < 0:
 		return wrong("max_body, max_concurrent, max_streams, rate and burst are not below 0")
+	}
+	if s.Chat != nil {
+		if u, err := url.Parse(s.Chat.BaseURL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return wrong("chat.base_url %q: give one as https://HOST/v1", s.Chat.BaseURL)
+		}
 	}
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
 		return wrong("listen on %q: give HOST:PORT, as %s", s.Listen, DefaultListen)
@@ -241,7 +247,7 @@ func (p *program) work(ctx context.Context, db *engine.DB, s *config.Server, log
 
 // mount adds the dialects that are wanted.
 func (p *program) mount(srv *server.Server, s *config.Server, own ...*server.Dialect) error {
-	all := append(dialects(), own...)
+	all := append(dialects(s, p.getenv), own...)
 	var names []string
 	for _, d := range all {
 		names = append(names, d.Name)

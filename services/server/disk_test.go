@@ -2,18 +2,22 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -97,12 +101,26 @@ func TestDiskFills(t *testing.T) {
 			t.Errorf("%s %s: %d %.100s, want %d %s", method, target, w.Code, w.Body, want, told)
 		}
 	}
+	// The free space is looked at now and then.
+	until := func(want int) (id string) {
+		t.Helper()
+		for n, deadline := 0, time.Now().Add(testdb.Patience); ; n++ {
+			id = fmt.Sprint("of ", want, " ", n)
+			if w := ask(s, "POST", "/memories/"+url.PathEscape(id), ""); w.Code == want {
+				return id
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("no store is answered by %d", want)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
 	status("POST", "/memories/a", 201, "")
-	disk.Resize(disk.Used())
-	status("POST", "/memories/b", 507, `{"oops":"disk_full"}`)
+	disk.Resize(disk.Used() + 1<<20)
+	refused := until(507)
 	status("GET", "/memories/a", 200, "tea")
-	status("GET", "/memories/b", 404, "not_found")
+	status("GET", "/memories/"+url.PathEscape(refused), 404, "not_found")
 	status("GET", "/readyz", 200, "ready")
 	disk.Resize(1 << 30)
-	status("POST", "/memories/b", 201, "")
+	until(201)
 }

@@ -118,7 +118,9 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key) (err error) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(s.drained, cancel)()
+		if !e.route.Ends {
+			defer context.AfterFunc(s.drained, cancel)()
+		}
 		// A deadline for reading that passes while the handler runs would end the request.
 		_ = control.SetReadDeadline(time.Time{})
 		defer func() { _ = control.SetReadDeadline(time.Now().Add(slotWait)) }()

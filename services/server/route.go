@@ -32,6 +32,8 @@ type Route struct {
 	Admin bool
 	// Stream: the answer may take as long as it likes; only each part of it has a limit.
 	Stream bool
+	// Ends: the stream ends by itself, so a server that ends waits for it, as long as Options.Grace.
+	Ends bool
 	// MaxBody bounds the body, in bytes. 0: Options.MaxBody.
 	MaxBody int64
 	// Doc describes it.
