@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -41,7 +42,19 @@ func (c *Call) Scopes(asked memory.Scope) ([]memory.Scope, error) {
 	if len(fit) == 0 {
 		return nil, Denied(fmt.Sprintf("the key %s is not one of %s", c.Key.ID, name(asked)))
 	}
-	return fit, nil
+	return Widest(fit), nil
+}
+
+// Widest are the scopes that none of the others contains, each once.
+func Widest(all []memory.Scope) (wide []memory.Scope) {
+	for i, s := range all {
+		within := slices.ContainsFunc(all[:i], func(o memory.Scope) bool { return scope.Contains(o, s) }) ||
+			slices.ContainsFunc(all[i+1:], func(o memory.Scope) bool { return o != s && scope.Contains(o, s) })
+		if !within {
+			wide = append(wide, s)
+		}
+	}
+	return wide
 }
 
 // Scope is Scopes where it must be one, as for what is stored: ErrInvalid where several fit.

@@ -290,6 +290,12 @@ func TestScopes(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", c.asked, told, c.want)
 		}
 	}
+	nested := &Key{ID: "k", Scopes: []memory.Scope{{User: "bob", Run: "r1"}, {User: "bob"}, {User: "bob"}}}
+	for _, asked := range []memory.Scope{{}, {User: "bob"}, {Run: "r1"}, {Run: "r2"}} {
+		if s, err := (&Call{Key: nested}).Scope(asked); err != nil || s != (memory.Scope{User: "bob", Run: asked.Run}) {
+			t.Errorf("%+v: %+v, %v", asked, s, err)
+		}
+	}
 	if _, err := (&Call{Key: ada}).Scope(memory.Scope{}); !errors.Is(err, memory.ErrInvalid) {
 		t.Error(err)
 	}

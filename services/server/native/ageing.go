@@ -123,7 +123,7 @@ func (a *ask) aged(doing string) (memory.Scope, error) {
 	case all && (user != "" || agent != ""):
 		return memory.Scope{}, invalid(doing, "all_scopes stands alone: not with user or agent", "")
 	}
-	s, err := a.single(memory.Scope{User: user, Agent: agent})
+	s, err := a.Scope(memory.Scope{User: user, Agent: agent})
 	switch {
 	case err != nil:
 		return s, err

@@ -59,7 +59,7 @@ func (a *ask) checked(r *exchange.Record, upsert bool) (memory.Memory, error) {
 	if !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(a.now()) {
 		return m, invalid("store a memory", "expires_at is past", "give a later time")
 	}
-	s, err := a.single(m.Scope)
+	s, err := a.Scope(m.Scope)
 	if err != nil {
 		return m, err
 	}

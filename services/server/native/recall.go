@@ -143,7 +143,7 @@ func (a *ask) fill(doing string, b *question, q *memory.Query) error {
 	if len(fit) == 0 {
 		return server.Denied("the key is bound to a user or an agent, and the call asks for what has none")
 	}
-	c := &choice{scopes: widest(fit), lack: lack}
+	c := &choice{scopes: server.Widest(fit), lack: lack}
 	if len(c.scopes) > 1 { // which the engine searches as one by itself
 		q.Scopes = c.scopes
 		c.scopes = []memory.Scope{{}}

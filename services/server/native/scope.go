@@ -2,7 +2,6 @@ package native
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -49,7 +48,7 @@ func (a *ask) choose(doing string, anybody bool) (*choice, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &choice{scopes: widest(fit), lack: lack}
+	c := &choice{scopes: fit, lack: lack}
 	c.scopes = slices.DeleteFunc(c.scopes, func(s memory.Scope) bool { return lack.User && s.User != "" || lack.Agent && s.Agent != "" })
 	switch {
 	case len(c.scopes) == 0:
@@ -88,25 +87,6 @@ func checkLack(doing string, s memory.Scope, lack memory.Lack) error {
 		return &memory.Error{Kind: memory.ErrScope, What: doing, Why: "a user or an agent is empty, and the other one names nobody", Do: "name one of the two"}
 	}
 	return nil
-}
-
-// widest leaves out scopes that lie within others.
-func widest(all []memory.Scope) []memory.Scope {
-	var out []memory.Scope
-	for i, s := range all {
-		within := func(j int, of memory.Scope) bool {
-			inside := (of.User == "" || of.User == s.User) && (of.Agent == "" || of.Agent == s.Agent) && (of.Run == "" || of.Run == s.Run)
-			return inside && j != i && (of != s || j < i)
-		}
-		hidden := false
-		for j, of := range all {
-			hidden = hidden || within(j, of)
-		}
-		if !hidden {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // narrow is the scope of a query, and its filter narrowed to what the scope does not say.
@@ -180,18 +160,6 @@ func (a *ask) one(doing, id string, fn func(m engine.Memories, s memory.Scope) e
 	return fn(a.DB.Memories().Lacking(memory.Lack{User: found.User == "", Agent: found.Agent == ""}), found.Scope)
 }
 
-// single is the one scope of what is asked for.
-func (a *ask) single(asked memory.Scope) (memory.Scope, error) {
-	fit, err := a.Scopes(asked)
-	if err != nil {
-		return asked, err
-	}
-	if fit = widest(fit); len(fit) > 1 {
-		return asked, invalid("choose a scope", fmt.Sprintf("the key has %d that fit", len(fit)), "name the user, the agent or the run that is meant")
-	}
-	return fit[0], nil
-}
-
 // scoped is the scope of a call that is about one.
 func (a *ask) scoped(doing string) (memory.Scope, error) {
 	asked, lack, err := a.asked(doing)
@@ -201,14 +169,14 @@ func (a *ask) scoped(doing string) (memory.Scope, error) {
 	if lack.User || lack.Agent {
 		return asked, invalid(doing, "the user or the agent is empty", "leave it out")
 	}
-	return a.single(asked)
+	return a.Scope(asked)
 }
 
 // session is the owner of a session, which is a run: a key of that run is one of it, too.
 func (a *ask) session(doing, run string) (scope.Owner, error) {
 	asked := memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent"), Run: run}
 	lack := memory.Lack{User: a.given("user") && asked.User == "", Agent: a.given("agent") && asked.Agent == ""}
-	s, err := a.single(asked)
+	s, err := a.Scope(asked)
 	switch {
 	case err != nil:
 		return scope.Owner{}, err
@@ -222,7 +190,7 @@ func (a *ask) session(doing, run string) (scope.Owner, error) {
 
 // owner is whose something is that belongs to a user and an agent. A key of a run is denied.
 func (a *ask) owner(doing string) (scope.Owner, error) {
-	s, err := a.single(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
+	s, err := a.Scope(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
 	if err == nil && s.Run != "" {
 		err = server.Denied("the key is one of a run, and this belongs to a user and an agent")
 	}

@@ -77,7 +77,7 @@ func (a *ask) calls() (usage.Query, error) {
 	if a.given("user") && value[string](a, "user") == "" || a.given("agent") && value[string](a, "agent") == "" {
 		return usage.Query{}, invalid("read usage", "the user or the agent is empty", "leave it out")
 	}
-	s, err := a.single(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
+	s, err := a.Scope(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
 	if err == nil && s.Run != "" {
 		err = server.Denied("the key is one of a run, and usage belongs to a user and an agent")
 	}
