@@ -19,6 +19,16 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
+// sealedDocs is how many documents the sealed chunks hold.
+func (db *DB) sealedDocs() (n int) {
+	db.chunks.busy.Lock()
+	defer db.chunks.busy.Unlock()
+	for _, docs := range db.chunks.size {
+		n += docs
+	}
+	return n
+}
+
 // sealed waits until every full chunk is sealed and returns how many chunks are.
 func (db *DB) waitSealed(t testing.TB) int {
 	t.Helper()
