@@ -243,7 +243,7 @@ func (a *app) runOnServer(cmd *cobra.Command) (code int, err error) {
 		terms.In = a.in
 	}
 	terms.Open = func(name string) (io.ReadCloser, error) {
-		if !a.gave(name) {
+		if !a.gave(name) && !a.configures(cmd, name) {
 			return nil, fmt.Errorf("%w: the file %q", beside.ErrRefused, name)
 		}
 		return a.openInput(ctx, name)
@@ -267,7 +267,13 @@ func (a *app) gave(name string) bool {
 	return name != "" && name != "-" && slices.ContainsFunc(a.args, func(arg string) bool {
 		_, value, ok := strings.Cut(arg, "=")
 		return arg == name || ok && strings.HasPrefix(arg, "-") && value == name
-	}) || name == a.getenv(config.FileVariable) && name != ""
+	})
+}
+
+// configures reports whether a name is that of the configuration for a verb that takes one.
+func (a *app) configures(cmd *cobra.Command, name string) bool {
+	file, may := a.share(cmd)(config.FileVariable)
+	return may && name != "" && name == file
 }
 
 // request is the verb as another program is told of it.
