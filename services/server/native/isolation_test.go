@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -84,11 +85,7 @@ func TestIsolation(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	n := 10_000
-	if testing.Short() {
-		n = 1_000
-	}
-	for range n {
+	for range race.Times(10_000) {
 		i := r.IntN(2)
 		me, other := all[i], all[1-i]
 		switch r.IntN(10) {
