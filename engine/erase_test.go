@@ -3,7 +3,9 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -31,13 +33,20 @@ func traces(t testing.TB, fs vfs.FS, needles ...string) (found []string) {
 
 func tracesIn(t testing.TB, fs vfs.FS, dir string, needles ...string) (found []string) {
 	t.Helper()
-	err := store.Inspect(fs, dir, (&DB{}).merger(), func(file string, b []byte) {
-		for _, needle := range needles {
-			if at := needle + " in " + file; bytes.Contains(b, []byte(needle)) && !slices.Contains(found, at) {
-				found = append(found, at)
+	inspect := func() error {
+		found = nil
+		return store.Inspect(fs, dir, (&DB{}).merger(), func(file string, b []byte) {
+			for _, needle := range needles {
+				if at := needle + " in " + file; bytes.Contains(b, []byte(needle)) && !slices.Contains(found, at) {
+					found = append(found, at)
+				}
 			}
-		}
-	})
+		})
+	}
+	err := inspect()
+	for errors.Is(err, os.ErrNotExist) { // the open database has removed a file meanwhile: all again
+		err = inspect()
+	}
 	noError(t, err)
 	return found
 }
