@@ -62,7 +62,7 @@ func DialURL(ctx context.Context, address, key string, roots *tls.Config) (*Conn
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(clock.System()) })()
-	reader, err := upgrade(c, u, key)
+	reader, err := upgrade(ctx, c, u, key)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -70,10 +70,10 @@ func DialURL(ctx context.Context, address, key string, roots *tls.Config) (*Conn
 }
 
 // upgrade asks for the change from HTTP to frames.
-func upgrade(c net.Conn, u *url.URL, key string) (*bufio.Reader, error) {
+func upgrade(ctx context.Context, c net.Conn, u *url.URL, key string) (*bufio.Reader, error) {
 	at := *u
 	at.Path = strings.TrimSuffix(u.Path, "/") + Path
-	r, err := http.NewRequest(http.MethodPost, at.String(), nil) //nolint:noctx // the deadline of the connection bounds it
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -215,7 +215,7 @@ func (a *app) dialServer(ctx context.Context) (*beside.Conn, error) {
 
 // serverError is what a user is told of a server that cannot be reached, or does not run a verb.
 func (a *app) serverError(err error) error {
-	told := &memory.Error{Kind: memory.ErrFailed, What: "reach the server at " + a.dir, Cause: err, Do: "see that memdbd listens there"}
+	told := &memory.Error{Kind: memory.ErrFailed, What: "reach the server at " + a.dir, Why: "it is not reached", Cause: err, Do: "see that memdbd listens there"}
 	refusal, ok := errors.AsType[*beside.Refusal](err)
 	if !ok {
 		return told

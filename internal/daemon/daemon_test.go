@@ -308,6 +308,9 @@ func TestUsage(t *testing.T) {
 		if code := p.run(t.Context(), append(c.args, "--db", dir)); code != c.code || !strings.Contains(told.String(), c.want) {
 			t.Errorf("%v: %d %s, want %d with %q", c.args, code, told.String(), c.code, c.want)
 		}
+		if _, err := os.Stat(dir); err == nil && c.code == exitUsage {
+			t.Errorf("%v: the database was made", c.args)
+		}
 	}
 }
 

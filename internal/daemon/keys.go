@@ -119,14 +119,14 @@ them, or with --admin everything. --scope gives it further scopes.`,
 			}
 			scopes = append(scopes, s)
 		}
+		if err := server.CheckScopes(scopes, admin); err != nil { // before a database is made
+			return usageError{err}
+		}
 		keys, err := p.keys(true)
 		if err != nil {
 			return err
 		}
 		secret, key, err := keys.Add(scopes, admin)
-		if errors.Is(err, memory.ErrInvalid) {
-			return usageError{err}
-		}
 		if err != nil {
 			return err
 		}

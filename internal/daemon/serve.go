@@ -86,7 +86,7 @@ func (p *program) check(s *config.Server) error {
 	for i, h := range s.Hosts {
 		s.Hosts[i] = strings.ToLower(h)
 	}
-	return nil
+	return p.checkDialects(s)
 }
 
 // logger is the log of the server.
@@ -114,7 +114,7 @@ func (p *program) serve(ctx context.Context) (err error) {
 	// The address first: a port that is in use is told before the database is touched.
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
 	if err != nil {
-		return &memory.Error{Kind: memory.ErrFailed, What: "listen on " + s.Listen, Cause: err, Do: "end what listens there, or give another address by --listen"}
+		return &memory.Error{Kind: memory.ErrFailed, What: "listen on " + s.Listen, Why: "the system refuses it", Cause: err, Do: "end what listens there, or give another address by --listen"}
 	}
 	defer func() { _ = l.Close() }() // the server closes it, too
 	db, services, err := p.open(c, s, log)
@@ -204,9 +204,7 @@ func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, ser
 	})
 	verbs := &verbs{db: db, files: s.Files}
 	defer verbs.running.Wait()
-	if err := p.mount(srv, s, verbs.dialect()); err != nil {
-		return err
-	}
+	p.mount(srv, s, verbs.dialect())
 	scheme := "http"
 	if encrypted != nil {
 		scheme = "https"
@@ -246,20 +244,23 @@ func (p *program) work(ctx context.Context, db *engine.DB, s *config.Server, log
 }
 
 // mount adds the dialects that are wanted.
-func (p *program) mount(srv *server.Server, s *config.Server, own ...*server.Dialect) error {
-	all := append(dialects(s, p.getenv), own...)
-	var names []string
-	for _, d := range all {
+func (p *program) mount(srv *server.Server, s *config.Server, own *server.Dialect) {
+	for _, d := range append(dialects(s, p.getenv), own) {
+		if len(s.Dialects) == 0 || slices.Contains(s.Dialects, d.Name) {
+			srv.Mount(d)
+		}
+	}
+}
+
+// checkDialects refuses the name of a dialect that there is not.
+func (p *program) checkDialects(s *config.Server) error {
+	names := []string{verbsDialect}
+	for _, d := range dialects(s, p.getenv) {
 		names = append(names, d.Name)
 	}
 	for _, name := range s.Dialects {
 		if !slices.Contains(names, name) {
 			return usageError{fmt.Errorf("there is no dialect %q: there are %s", name, strings.Join(names, ", "))}
-		}
-	}
-	for _, d := range all {
-		if len(s.Dialects) == 0 || slices.Contains(s.Dialects, d.Name) {
-			srv.Mount(d)
 		}
 	}
 	return nil

@@ -14,6 +14,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
+// verbsDialect is the name of the dialect of memdbctl.
+const verbsDialect = "memdbctl"
+
 // verbs runs those of memdbctl on other machines: a connection that is upgraded carries one.
 type verbs struct {
 	db      *engine.DB
@@ -23,7 +26,7 @@ type verbs struct {
 
 func (v *verbs) dialect() *server.Dialect {
 	return &server.Dialect{
-		Name: "memdbctl", Prefixes: []string{beside.Path},
+		Name: verbsDialect, Prefixes: []string{beside.Path},
 		Routes: []server.Route{{Pattern: "POST " + beside.Path, Stream: true, Handle: v.run}},
 	}
 }

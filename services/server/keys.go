@@ -137,22 +137,32 @@ func parseKeys(b []byte) (map[string]*Key, map[[sha256.Size]byte]*Key, error) {
 	}
 }
 
-// Add makes a key for an administrator or for scopes, and returns it with what is known of it. It
-// is shown this once.
-func (k *Keys) Add(scopes []memory.Scope, admin bool) (secret string, key Key, err error) {
-	const doing = "add a key"
+const doingAdd = "add a key"
+
+// CheckScopes refuses what no key can be made for: ErrScope where it sees nothing, ErrInvalid where
+// its scopes cannot be.
+func CheckScopes(scopes []memory.Scope, admin bool) error {
 	switch {
 	case admin && len(scopes) > 0:
-		return "", key, &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "one of an administrator has no scope", Do: "leave out one of the two"}
+		return &memory.Error{Kind: memory.ErrInvalid, What: doingAdd, Why: "one of an administrator has no scope", Do: "leave out one of the two"}
 	case !admin && len(scopes) == 0:
-		return "", key, &memory.Error{Kind: memory.ErrScope, What: doing, Do: "name the user, the agent or the run that it sees, or make one of an administrator"}
+		return &memory.Error{Kind: memory.ErrScope, What: doingAdd, Do: "name the user, the agent or the run that it sees, or make one of an administrator"}
 	case len(scopes) > maxScopes:
-		return "", key, &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: fmt.Sprintf("%d scopes; %d are the most", len(scopes), maxScopes)}
+		return &memory.Error{Kind: memory.ErrInvalid, What: doingAdd, Why: fmt.Sprintf("%d scopes; %d are the most", len(scopes), maxScopes)}
 	}
 	for _, s := range scopes {
-		if err := scope.Check(doing, s); err != nil {
-			return "", key, err
+		if err := scope.Check(doingAdd, s); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// Add makes a key for an administrator or for scopes, and returns it with what is known of it. It
+// is shown this once. Errors are those of CheckScopes, and of the file.
+func (k *Keys) Add(scopes []memory.Scope, admin bool) (secret string, key Key, err error) {
+	if err := CheckScopes(scopes, admin); err != nil {
+		return "", key, err
 	}
 	var raw [32]byte
 	_, _ = rand.Read(raw[:]) // it never fails
@@ -160,7 +170,7 @@ func (k *Keys) Add(scopes []memory.Scope, admin bool) (secret string, key Key, e
 	hash := sha256.Sum256([]byte(secret))
 	at := k.now().UTC().Truncate(time.Millisecond)
 	key = Key{ID: "key_" + hex.EncodeToString(hash[:6]), Scopes: scopes, Admin: admin, CreatedAt: at}
-	err = k.append(doing, &keyLine{ID: key.ID, Hash: hex.EncodeToString(hash[:]), Scopes: scopes, Admin: admin, CreatedAt: &at})
+	err = k.append(doingAdd, &keyLine{ID: key.ID, Hash: hex.EncodeToString(hash[:]), Scopes: scopes, Admin: admin, CreatedAt: &at})
 	return secret, key, err
 }
 

@@ -193,7 +193,7 @@ func (w *worker) connect(ctx context.Context) (known bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer conn.CloseNow() //nolint:errcheck // what is to be told was told before
+	defer func() { _ = conn.CloseNow() }() // what is to be told was told before
 	conn.SetReadLimit(maxFrame)
 	// Ends with the connection, and not with ctx: what runs then is still answered.
 	alive, stop := context.WithCancel(w.life)
@@ -215,7 +215,7 @@ func (w *worker) connect(ctx context.Context) (known bool, err error) {
 	}
 	stop()
 	for range left {
-		<-ended //nolint:errcheck // the first one has said why
+		<-ended // the first one has said why
 	}
 	return s.known.Load(), err
 }

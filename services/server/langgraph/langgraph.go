@@ -250,9 +250,12 @@ func (s *store) get(c *server.Call) error {
 func refresh(c *server.Call, of memory.Scope, m *memory.Memory) error {
 	kept, _ := m.Metadata[metaItem].(map[string]any)
 	number, _ := kept[metaTTL].(json.Number)
+	if number == "" || m.ExpiresAt.IsZero() { // an item that has no time to live
+		return nil
+	}
 	ttl, err := number.Float64()
-	if err != nil || m.ExpiresAt.IsZero() {
-		return nil //nolint:nilerr // an item that has no time to live
+	if err != nil {
+		return err
 	}
 	d, err := minutes(ttl)
 	if err != nil {

@@ -186,7 +186,8 @@ func invalid(what, why, do string) error {
 // given reports whether a parameter is given.
 func (a *ask) given(name string) bool { return len(a.all(name)) > 0 }
 
-// all are the values of a parameter, which the route must have.
+// all are the values of a parameter. The route must have it, or its document would not: no request
+// brings that about, only a handler that asks for what its table lacks, at its first call.
 func (a *ask) all(name string) []any {
 	if !slices.ContainsFunc(a.params, func(p param) bool { return p.name == name }) {
 		panic("the route has no parameter " + name)
