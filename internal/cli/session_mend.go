@@ -2,9 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -66,51 +63,7 @@ func (a *app) readItems(ctx context.Context, name string) (items []sessions.Item
 		return nil, err
 	}
 	defer done(in)
-	lines := exchange.NewLineReader(in)
-	for {
-		line, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			return items, nil
-		}
-		var item sessions.Item
-		if err == nil {
-			item, err = readItem(line)
-		}
-		if err != nil {
-			return nil, &memory.Error{
-				Kind: memory.ErrInvalid, What: "read " + name, Why: fmt.Sprintf("line %d: %v", lines.Line(), err), Do: "mend the line; nothing was saved",
-			}
-		}
-		items = append(items, item)
-	}
-}
-
-// readItem reads a message, or, where the type says so, a marker. What a line has beside the
-// keys of these would be lost: it is an error that names the key.
-func readItem(line []byte) (sessions.Item, error) {
-	var of struct {
-		Type string `json:"type"`
-	}
-	if err := exchange.Decode(line, &of); err != nil {
-		return sessions.Item{}, err
-	}
-	switch of.Type {
-	case "", sessions.TypeMessage:
-		var l sessions.MessageLine
-		if err := exchange.DecodeStrict(line, &l); err != nil {
-			return sessions.Item{}, err
-		}
-		m, err := l.Message()
-		return sessions.Item{Message: &m}, err
-	case sessions.TypeMarker:
-		var l sessions.MarkerLine
-		if err := exchange.DecodeStrict(line, &l); err != nil {
-			return sessions.Item{}, err
-		}
-		m := l.Marker()
-		return sessions.Item{Marker: &m}, nil
-	}
-	return sessions.Item{}, fmt.Errorf("its type is %q, and neither message nor marker", cut(of.Type, 40))
+	return exchange.ReadSession(in, "read "+name)
 }
 
 const sessionCompactExample = `

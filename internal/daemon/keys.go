@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,24 +38,6 @@ func toldOf(k *server.Key, secret string) keyJSON {
 		told.RevokedAt = &exchange.Time{Time: *k.RevokedAt}
 	}
 	return told
-}
-
-// sees says what a key sees.
-func sees(k *server.Key) string {
-	if k.Admin {
-		return "everything"
-	}
-	var all []string
-	for _, s := range k.Scopes {
-		var parts []string
-		for _, f := range [][2]string{{"user", s.User}, {"agent", s.Agent}, {"run", s.Run}} {
-			if f[1] != "" {
-				parts = append(parts, fmt.Sprintf("%s %q", f[0], f[1]))
-			}
-		}
-		all = append(all, strings.Join(parts, ", "))
-	}
-	return strings.Join(all, "; ")
 }
 
 func (p *program) keyCmd() *cobra.Command {
@@ -130,7 +111,7 @@ them, or with --admin everything. --scope gives it further scopes.`,
 		if err != nil {
 			return err
 		}
-		return p.print(toldOf(&key, secret), "%s sees %s\n%s\n", key.ID, sees(&key), secret)
+		return p.print(toldOf(&key, secret), "%s sees %s\n%s\n", key.ID, key.Sees(), secret)
 	}
 	return cmd
 }
@@ -173,7 +154,7 @@ func (p *program) listKeysCmd() *cobra.Command {
 				if k.RevokedAt != nil {
 					state = ", revoked " + k.RevokedAt.Format("2006-01-02 15:04:05Z")
 				}
-				if err := p.print(toldOf(&k, ""), "%s  made %s, sees %s%s\n", k.ID, k.CreatedAt.Format("2006-01-02 15:04:05Z"), sees(&k), state); err != nil {
+				if err := p.print(toldOf(&k, ""), "%s  made %s, sees %s%s\n", k.ID, k.CreatedAt.Format("2006-01-02 15:04:05Z"), k.Sees(), state); err != nil {
 					return err
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -106,6 +107,18 @@ func (c *Call) Get(asked memory.Scope, id string) (*memory.Memory, error) {
 		return nil, Unknown("get " + id)
 	}
 	return found, nil
+}
+
+// Sees says what the key sees, for people.
+func (k *Key) Sees() string {
+	if k.Admin {
+		return "everything"
+	}
+	all := make([]string, len(k.Scopes))
+	for i, s := range k.Scopes {
+		all[i] = name(s)
+	}
+	return strings.Join(all, "; ")
 }
 
 // name says which scope it is.

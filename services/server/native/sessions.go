@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
@@ -191,7 +190,7 @@ func saveSession(a *ask) error {
 	if err != nil {
 		return err
 	}
-	items, err := readItems(body)
+	items, err := exchange.ReadSession(bytes.NewReader(body), "save a session")
 	if err != nil {
 		return err
 	}
@@ -204,52 +203,6 @@ func saveSession(a *ask) error {
 	}
 	n, err := a.DB.Sessions().Save(a.Context(), owner, run, items, &sessions.SaveOptions{Channel: value[string](a, "channel"), IfVersion: optional[uint64](a, "if_version")})
 	return a.ok(saved{n}, err)
-}
-
-// readItems reads messages and markers, a JSON object a line.
-func readItems(body []byte) (items []sessions.Item, err error) {
-	lines := exchange.NewLineReader(bytes.NewReader(body))
-	for {
-		line, err := lines.Next()
-		if errors.Is(err, io.EOF) {
-			return items, nil
-		}
-		var item sessions.Item
-		if err == nil {
-			item, err = readItem(line)
-		}
-		if err != nil {
-			return nil, invalid("save a session", fmt.Sprintf("line %d: %v", lines.Line(), err), "mend the line; nothing was saved")
-		}
-		items = append(items, item)
-	}
-}
-
-// readItem reads a message, or, where the type says so, a marker.
-func readItem(line []byte) (sessions.Item, error) {
-	var of struct {
-		Type string `json:"type"`
-	}
-	if err := exchange.Decode(line, &of); err != nil {
-		return sessions.Item{}, err
-	}
-	switch of.Type {
-	case "", sessions.TypeMessage:
-		var l sessions.MessageLine
-		if err := exchange.DecodeStrict(line, &l); err != nil {
-			return sessions.Item{}, err
-		}
-		m, err := l.Message()
-		return sessions.Item{Message: &m}, err
-	case sessions.TypeMarker:
-		var l sessions.MarkerLine
-		if err := exchange.DecodeStrict(line, &l); err != nil {
-			return sessions.Item{}, err
-		}
-		m := l.Marker()
-		return sessions.Item{Marker: &m}, nil
-	}
-	return sessions.Item{}, fmt.Errorf("its type is %.40q, and neither message nor marker", of.Type)
 }
 
 type newMessage struct {
