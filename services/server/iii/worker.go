@@ -215,7 +215,7 @@ func (w *worker) connect(ctx context.Context) (known bool, err error) {
 	}
 	stop()
 	for range left {
-		_ = <-ended // the first one has said why
+		<-ended //nolint:errcheck // the first one has said why
 	}
 	return s.known.Load(), err
 }
