@@ -1,17 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/bench/reference"
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/dates"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -36,26 +36,28 @@ type recipe struct {
 	name     string
 	text     func(exchange.Turn) string
 	question func(string) []string
+	b        float64   // how much the length of a turn counts
 	weights  []float64 // of neighbours, by how many places away they are
+	answer   float64   // of the turn before, where it asks
 	// join makes one number of a term's own part and those of the neighbours
 	// times their weights.
 	join func(own float64, near []float64) float64
-	// other is what the turns of other speakers count for where the question names one.
-	other float64
+	// other is what the turns of other speakers count for where the question names one, asking
+	// what turns count for that ask, says what those count for that say when, where the question
+	// asks for that, and fits what those count for whose time fits the one that it names.
+	other, asking, says, fits float64
 	// session is the weight of what the session has: of each term the most that a turn has.
 	session float64
-	// second is the weight of the terms of the first hits, words how many of them.
-	second float64
-	words  int
-	// always takes the second look where a first hit has all terms of the question, too.
-	always bool
 	// lexical is the weight of the cosine of lexical vectors.
 	lexical float64
 }
 
 func recipes() []recipe {
 	near := policy.NeighbourWeights()
-	full := recipe{"reference: all", indexedText, reference.Question, near[:], length, policy.OtherSpeaker, policy.SessionShare, policy.SecondLookShare, 10, false, 0}
+	full := recipe{
+		name: "reference: all", text: datedText, question: datedQuestion, b: policy.TurnLength, weights: near[:], answer: policy.AnswerWeight, join: length,
+		other: policy.OtherSpeaker, asking: policy.AskingTurn, says: policy.SaysWhen, fits: policy.FitsDate, session: policy.SessionShare,
+	}
 	vary := func(name string, change func(*recipe)) recipe {
 		r := full
 		r.name = name
@@ -65,29 +67,52 @@ func recipes() []recipe {
 	return []recipe{
 		full,
 		vary("all speakers the same", func(r *recipe) { r.other = 1 }),
-		vary("other speakers: 0.8", func(r *recipe) { r.other = .8 }),
-		vary("other speakers: 0.4", func(r *recipe) { r.other = .4 }),
-		vary("no neighbours", func(r *recipe) { r.weights = nil }),
+		vary("other speakers: 0.7", func(r *recipe) { r.other = .7 }),
+		vary("other speakers: 0.3", func(r *recipe) { r.other = .3 }),
+		vary("no neighbours", func(r *recipe) { r.weights, r.answer = nil, 0 }),
 		vary("neighbours: 1 place", func(r *recipe) { r.weights = near[:1] }),
 		vary("neighbours: 2 places", func(r *recipe) { r.weights = near[:2] }),
 		vary("neighbours: sum", func(r *recipe) { r.join = sum }),
 		vary("neighbours: greatest", func(r *recipe) { r.join = greatest }),
+		vary("answers as other turns", func(r *recipe) { r.answer = near[0] }),
+		vary("turns that ask as others", func(r *recipe) { r.asking = 1 }),
+		vary("length of turns: 0.75", func(r *recipe) { r.b = .75 }),
+		vary("length of turns: 0.5", func(r *recipe) { r.b = .5 }),
+		vary("length of turns: 0", func(r *recipe) { r.b = 0 }),
+		vary("no dates resolved", func(r *recipe) { r.text, r.question = indexedText, reference.Question }),
+		vary("what says when as other texts", func(r *recipe) { r.says = 1 }),
+		vary("what fits the time as others", func(r *recipe) { r.fits = 1 }),
 		vary("all words of the question", func(r *recipe) { r.question = reference.Document }),
 		vary("text without fields", func(r *recipe) { r.text = turnText }),
 		vary("text with speaker only", func(r *recipe) { r.text = speakerAndText }),
 		vary("session: 0", func(r *recipe) { r.session = 0 }),
 		vary("session: 0.05", func(r *recipe) { r.session = .05 }),
-		vary("session: 0.25", func(r *recipe) { r.session = .25 }),
-		vary("no second look", func(r *recipe) { r.second = 0 }),
-		vary("second look: 0.05", func(r *recipe) { r.second = .05 }),
-		vary("second look: 0.1", func(r *recipe) { r.second = .1 }),
-		vary("second look: 0.2", func(r *recipe) { r.second = .2 }),
-		vary("second look: 20 terms", func(r *recipe) { r.words = 20 }),
-		vary("second look: always", func(r *recipe) { r.always = true }),
-		vary("no session, no second look", func(r *recipe) { r.session, r.second = 0, 0 }),
+		vary("session: 0.2", func(r *recipe) { r.session = .2 }),
 		vary("added: 5% lexical cosine", func(r *recipe) { r.lexical = .05 }),
 		vary("added: 20% lexical cosine", func(r *recipe) { r.lexical = .2 }),
 	}
+}
+
+// datedText is indexedText with the times that the text speaks of, as dates.
+func datedText(t exchange.Turn) string {
+	text := indexedText(t)
+	for _, m := range dates.In(t.Text, t.Time) {
+		text += "\n" + m.Words
+	}
+	return text
+}
+
+// datedQuestion yields the terms that memdb looks for, and those of the times that a question names.
+func datedQuestion(text string) []string {
+	terms := reference.Question(text)
+	for _, m := range dates.In(text, time.Now()) {
+		for _, t := range reference.Document(m.Words) {
+			if !slices.Contains(terms, t) {
+				terms = append(terms, t)
+			}
+		}
+	}
+	return terms
 }
 
 // indexedText is what exchange.LocomoIndexedText makes memdb search of a turn.
@@ -140,9 +165,9 @@ func ablationContestants(env *harness.Env) ([]harness.Contestant, error) {
 		q    memory.Query
 	}{
 		{"memdb, AnySession", memory.Query{AnySession: true}},
-		{"memdb, OneLook", memory.Query{OneLook: true}},
+		{"memdb, AnyTime", memory.Query{AnyTime: true}},
 		{"memdb, AnySpeaker", memory.Query{AnySpeaker: true}},
-		{"memdb, all three", memory.Query{AnySession: true, OneLook: true, AnySpeaker: true}},
+		{"memdb, all three", memory.Query{AnySession: true, AnyTime: true, AnySpeaker: true}},
 	} {
 		list = append(list, shared.declining(without.name, talks, without.q))
 	}
@@ -180,10 +205,20 @@ func (r recipe) prepare(talk *exchange.Conversation) *cook {
 		}
 	}
 	c.turns = reference.New(texts, reference.Document)
+	c.turns.B = r.b
 	return c
 }
 
 func (c *cook) search(question string, k int) []string {
+	var ids []string
+	for _, i := range ranking(c.scores(question), k) {
+		ids = append(ids, c.talk.Turns[i].ID)
+	}
+	return ids
+}
+
+// scores are those of all turns, as shares of what the terms of the question could give.
+func (c *cook) scores(question string) []float64 {
 	terms := c.question(question)
 	parts := c.turns.Parts(terms)
 	scores := make([]float64, len(c.talk.Turns))
@@ -192,30 +227,52 @@ func (c *cook) search(question string, k int) []string {
 			scores[i] += c.join(own, c.near(part, i))
 		}
 	}
-	if asked := c.asked(question); asked != "" {
-		for i, t := range c.talk.Turns {
-			if t.Speaker != asked {
-				scores[i] *= c.other
-			}
-		}
-	}
+	c.weigh(question, scores)
 	c.addSessions(scores, parts)
-	c.lookAgain(question, terms, parts, scores)
+	most := 0.0
+	for _, t := range terms {
+		most += c.turns.IDF(t)
+	}
 	if c.lexical > 0 {
-		most := 0.0
-		for _, t := range terms {
-			most += c.turns.IDF(t)
-		}
 		query := c.model.Query(question, c.turns.IDF)
 		for i, v := range c.vectors {
 			scores[i] += c.lexical * most * max(0, dot(query, v))
 		}
 	}
-	var ids []string
-	for _, i := range ranking(scores, k) {
-		ids = append(ids, c.talk.Turns[i].ID)
+	for i := range scores {
+		scores[i] /= max(most, 1e-9)
 	}
-	return ids
+	return scores
+}
+
+// weigh weighs turns by who says them, whether they ask, say when, and when they were.
+func (c *cook) weigh(question string, scores []float64) {
+	asked, when := c.asked(question), strings.HasPrefix(question, "When ")
+	var from, to time.Time
+	for _, m := range dates.In(question, time.Now()) {
+		if !m.From.IsZero() {
+			from, to = m.From, m.To.Add(policy.FitsAfter)
+		}
+	}
+	for i, t := range c.talk.Turns {
+		if asked != "" && t.Speaker != asked {
+			scores[i] *= c.other
+		}
+		if c.asks(i) {
+			scores[i] *= c.asking
+		}
+		if when && len(dates.In(t.Text, t.Time)) > 0 {
+			scores[i] *= c.says
+		}
+		if !from.IsZero() && !t.Time.Before(from) && t.Time.Before(to) {
+			scores[i] *= c.fits
+		}
+	}
+}
+
+// asks reports whether a turn ends with a question.
+func (c *cook) asks(i int) bool {
+	return strings.HasSuffix(strings.TrimSpace(c.talk.Turns[i].Text), "?")
 }
 
 // asked is the one speaker of the conversation that a question names, empty for none or both.
@@ -238,9 +295,14 @@ func (c *cook) near(part []float64, turn int) []float64 {
 	var near []float64
 	for d, w := range c.weights {
 		for _, i := range []int{turn - d - 1, turn + d + 1} {
-			if i >= 0 && i < len(part) && part[i] > 0 && c.talk.Turns[i].Session == c.talk.Turns[turn].Session {
-				near = append(near, w*part[i])
+			if i < 0 || i >= len(part) || part[i] == 0 || c.talk.Turns[i].Session != c.talk.Turns[turn].Session {
+				continue
 			}
+			if i == turn-1 && c.asks(i) {
+				near = append(near, c.answer*part[i])
+				continue
+			}
+			near = append(near, w*part[i])
 		}
 	}
 	return near
@@ -267,40 +329,6 @@ func (l *locomoDB) declining(name string, talks []*exchange.Conversation, q memo
 		}
 		return &locomoRun{talks, search, l.close}, nil
 	}}
-}
-
-// lookAgain adds what turns have of the terms of the first three.
-func (c *cook) lookAgain(question string, terms []string, parts [][]float64, scores []float64) {
-	const first = 3
-	top := ranking(scores, first)
-	complete := func(i int) bool { return !slices.ContainsFunc(parts, func(p []float64) bool { return p[i] == 0 }) }
-	if c.second == 0 || !c.always && slices.ContainsFunc(top, complete) {
-		return
-	}
-	weights := map[string]float64{}
-	for _, i := range top {
-		said := reference.Question(c.text(c.talk.Turns[i]))
-		slices.Sort(said)
-		for _, t := range slices.Compact(said) {
-			if !slices.Contains(terms, t) {
-				weights[t] += scores[i] * c.turns.IDF(t)
-			}
-		}
-	}
-	words := slices.SortedFunc(maps.Keys(weights), func(a, b string) int {
-		return cmp.Or(cmp.Compare(weights[b], weights[a]), cmp.Compare(a, b))
-	})
-	more := reference.Sum(c.turns.Parts(words[:min(c.words, len(words))]), len(scores))
-	asked := c.asked(question)
-	for i, t := range c.talk.Turns {
-		if scores[i] == 0 {
-			continue
-		}
-		if asked != "" && t.Speaker != asked {
-			more[i] *= c.other
-		}
-		scores[i] += c.second * more[i]
-	}
 }
 
 // addSessions adds to each turn its session's share.

@@ -33,7 +33,8 @@ type prepared struct {
 	terms    []invindex.Term
 	list     *termList // that they are in
 	length   uint32
-	values   []pathValue   // of its metadata
+	values   []pathValue // of its metadata
+	traits   []invindex.Value
 	access   layout.Access // of an import
 	pending  bool          // its text is still to be embedded
 	why      string        // it is pending, for the caller
@@ -175,6 +176,9 @@ func (db *DB) analyse(ctx context.Context, p *prepared) error {
 				return err
 			}
 		}
+	}
+	if err := db.traits(ctx, p, bag, meta); err != nil {
+		return err
 	}
 	db.tables.Words.Spoken.Add(bag.Languages())
 	p.list = termLists.Get().(*termList)

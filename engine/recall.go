@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // Recall finds the memories that fit a query best, and notes that they were
@@ -49,6 +50,15 @@ func (h *recallHost) Graph() *graph.Part       { return partOf[*graph.Part](h.db
 
 func (h *recallHost) Load(v layout.Version, vectors bool) (memory.Memory, error) {
 	return (*Tx)(h).load(v, vectors)
+}
+
+// Trust is what the vectors of a space have shown: one and the same in a View, whose answers stand
+// still, and what the newest question has left for a recall by itself, which others learn from.
+func (h *recallHost) Trust(s *spaces.Space) (trust policy.Trust, learns bool) {
+	if h.lease == nil {
+		return s.Trust(), h.writes == nil && !h.state.Past
+	}
+	return h.lease.trusted(s), false
 }
 
 func (h *recallHost) Touch(seqs []uint64, now int64) { h.db.touch(seqs, now) }

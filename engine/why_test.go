@@ -133,40 +133,52 @@ func TestWhyAgrees(t *testing.T) {
 		{Text: "+tea garden", Syntax: memory.SyntaxOperators},
 	} {
 		q.Scope, q.NoTouch = s, true
-		q.Limit = 60
-		all := mustRecall(t, m, q)
-		q.Limit = 5
-		if first := mustRecall(t, m, q); len(all) < 6 || len(first) != 5 {
-			t.Fatalf("%+v: %d and %d hits", q, len(all), len(first))
+		err := db.View(t.Context(), func(tx *Tx) error {
+			whyAgrees(t, tx.Memories(), q)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		for i, h := range all {
-			w := mustWhy(t, m, q, h.ID)
-			if w.Rank != i+1 || w.Score != h.Score || w.Ranked != len(all) || w.Found != (i < 5) || len(w.Before) != min(i, 5) {
-				t.Fatalf("%+v, %s at place %d with %v: %+v", q, h.ID, i+1, h.Score, w)
+	}
+}
+
+// whyAgrees compares what is said of each hit with the hits.
+func whyAgrees(t *testing.T, m Memories, q memory.Query) {
+	t.Helper()
+	q.Limit = 60
+	all := mustRecall(t, m, q)
+	q.Limit = 5
+	if first := mustRecall(t, m, q); len(all) < 6 || len(first) != 5 {
+		t.Fatalf("%+v: %d and %d hits", q, len(all), len(first))
+	}
+	for i, h := range all {
+		w := mustWhy(t, m, q, h.ID)
+		if w.Rank != i+1 || w.Score != h.Score || w.Ranked != len(all) || w.Found != (i < 5) || len(w.Before) != min(i, 5) {
+			t.Fatalf("%+v, %s at place %d with %v: %+v", q, h.ID, i+1, h.Score, w)
+		}
+		for n, b := range w.Before {
+			if b.ID != all[n].ID || b.Score != all[n].Score {
+				t.Fatalf("%+v: before %s stand %+v", q, h.ID, w.Before)
 			}
-			for n, b := range w.Before {
-				if b.ID != all[n].ID || b.Score != all[n].Score {
-					t.Fatalf("%+v: before %s stand %+v", q, h.ID, w.Before)
-				}
+		}
+		sum := 0.0
+		for _, p := range w.Parts {
+			sum += p.Value
+			more := 0
+			for _, other := range all {
+				other.Parts.Each(func(name string, value float64) {
+					if name == p.Part && value > p.Value {
+						more++
+					}
+				})
 			}
-			sum := 0.0
-			for _, p := range w.Parts {
-				sum += p.Value
-				more := 0
-				for _, other := range all {
-					other.Parts.Each(func(name string, value float64) {
-						if name == p.Part && value > p.Value {
-							more++
-						}
-					})
-				}
-				if p.Rank != more+1 {
-					t.Fatalf("%+v: %s by %s is at %d, and %d have more", q, h.ID, p.Part, p.Rank, more)
-				}
+			if p.Rank != more+1 {
+				t.Fatalf("%+v: %s by %s is at %d, and %d have more", q, h.ID, p.Part, p.Rank, more)
 			}
-			if diff := sum - h.Score; diff > 1e-9 || diff < -1e-9 {
-				t.Fatalf("%+v: the parts of %s give %v, its score is %v", q, h.ID, sum, h.Score)
-			}
+		}
+		if diff := sum - h.Score; diff > 1e-9 || diff < -1e-9 {
+			t.Fatalf("%+v: the parts of %s give %v, its score is %v", q, h.ID, sum, h.Score)
 		}
 	}
 }

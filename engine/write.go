@@ -436,6 +436,7 @@ func indexedDoc(p *prepared, run uint32, number func(layout.Name) (uint32, bool,
 	if !p.unnamed {
 		d.Values = append(d.Values, noteValues(r)...)
 	}
+	d.Values = append(d.Values, p.traits...)
 	d.Numbers = make([]invindex.Number, 0, 3+len(p.values))
 	for _, t := range []struct {
 		field uint16

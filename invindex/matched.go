@@ -32,6 +32,32 @@ func (x *Index) Matched(ctx context.Context, s Snapshot, terms []string, docs []
 	})
 }
 
+// Having says which of the documents, in ascending order and without doubles, have a filter value.
+func (x *Index) Having(ctx context.Context, s Snapshot, value Value, docs []uint32, out []bool) error {
+	if err := checkDocs(docs, len(out)); err != nil {
+		return err
+	}
+	clear(out)
+	if len(value.Key) > MaxTermBytes {
+		return nil
+	}
+	key := string(valueKey(nil, value))
+	sc := newScratch()
+	defer sc.free()
+	return x.among(ctx, s, docs, func(v *view, lo, hi int) error {
+		sc.decoded = sc.decoded[:0]
+		l, err := v.list(ofValues, key, sc)
+		if err != nil || l.n == 0 {
+			return err
+		}
+		l.mask(&sc.mask)
+		for i, doc := range docs[lo:hi] {
+			out[lo+i] = sc.mask[doc%chunkDocs>>6]>>(doc&63)&1 != 0
+		}
+		return nil
+	})
+}
+
 // checkDocs refuses documents that are not in ascending order, or more or less room
 // for results.
 func checkDocs(docs []uint32, room int) error {

@@ -46,9 +46,13 @@ func (x *Index) newScorer(q []QueryTerm, st *Stats) (*scorer, error) {
 	if len(st.DF) != len(q) {
 		return nil, fmt.Errorf("%w: statistics of %d terms for a query of %d", ErrInvalid, len(st.DF), len(q))
 	}
-	s := &scorer{weights: make([]float64, len(q)), c0: x.k1 * (1 - x.b), c1: x.k1 * x.b}
+	b := x.b
+	if st.B != 0 {
+		b = st.B
+	}
+	s := &scorer{weights: make([]float64, len(q)), c0: x.k1 * (1 - b), c1: x.k1 * b}
 	if st.Length > 0 {
-		s.c1 = x.k1 * x.b * float64(st.N) / float64(st.Length)
+		s.c1 = x.k1 * b * float64(st.N) / float64(st.Length)
 	}
 	total := 0.0
 	for i, t := range q {

@@ -13,6 +13,7 @@ type Stats struct {
 	N      uint64   // documents
 	Length uint64   // their total length
 	DF     []uint32 // for each term asked for, the documents that have it
+	B      float64  // how much length counts in the scores, at most 1; 0: as much as the index says
 }
 
 // Stats counts the documents of in, their length, and how many have each term.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -59,11 +60,12 @@ type Profile string
 const (
 	// ProfileBest ranks by what finds most of what questions ask for: BM25, to
 	// which the memories that stand next to one in its run lend theirs at lower
-	// weight, and a share each of what its run has of the query and of BM25 for
-	// the terms of the first hits; and, where the query has a vector that was given or learned, 40% of
-	// that and 60% of the cosine. A memory without such a vector is ranked by its
-	// text alone, and a cosine below 0 counts as 0: no signal takes away what
-	// another has found.
+	// weight, and a share of what its run has of the query, more for turns of those whom the
+	// question is about, for answers, and for what fits its time; and, where the query has a
+	// vector that was given or learned, how far the cosine stands out, by a weight that the
+	// vectors of the space have earned: see [policy.Trust]. A memory without such a vector is
+	// ranked by its text alone, and a cosine below the others' counts as 0: no signal takes
+	// away what another has found.
 	ProfileBest Profile = "best"
 	// ProfileText ranks by BM25 over the indexed text. Only memories that have a
 	// word of the query are hits.
@@ -124,9 +126,12 @@ type Query struct {
 	Highlight bool
 	// Explain fills Result.Plan.
 	Explain bool
-	// AnySpeaker has a question that names one speaker be about all of them: see
-	// policy.OtherSpeaker.
+	// AnySpeaker has a question that names one speaker, or says "I" or "you", be about all of
+	// them: see policy.OtherSpeaker.
 	AnySpeaker bool
+	// AnyTime has what a text says of times count the same: see policy.SaysWhen and
+	// policy.FitsDate.
+	AnyTime bool
 	// Graph is the weight of the owner's graph, 0 to 1, for ProfileBest: what the memories
 	// that are linked to entities which the text names, or which lie near those, get beside
 	// the score of their texts and vectors, and they are hits though their texts have no word
@@ -140,9 +145,6 @@ type Query struct {
 	// AnySession has the sessions (runs) that memories are in count the same: see
 	// policy.SessionShare.
 	AnySession bool
-	// OneLook spares the second look, with the terms of the first hits: see
-	// policy.SecondLookShare.
-	OneLook bool
 	// NoTouch leaves access counts and times as they are.
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
@@ -163,9 +165,7 @@ type Signals struct {
 	Neighbours float64 `json:"neighbours"`
 	// Session is what its run adds: how much of the query is said in it.
 	Session float64 `json:"session"`
-	// SecondLook is what the terms of the first hits add.
-	SecondLook float64 `json:"second_look"`
-	Recency    float64 `json:"recency"`
+	Recency float64 `json:"recency"`
 	// Access is the part of the frequency of access.
 	Access     float64 `json:"access"`
 	Importance float64 `json:"importance"`
@@ -181,7 +181,6 @@ func (p Signals) Each(visit func(name string, value float64)) {
 	visit("bm25", p.BM25)
 	visit("neighbours", p.Neighbours)
 	visit("session", p.Session)
-	visit("second_look", p.SecondLook)
 	visit("recency", p.Recency)
 	visit("access", p.Access)
 	visit("importance", p.Importance)
@@ -227,15 +226,19 @@ type Plan struct {
 	// Exhaustive: every memory in scope was a candidate.
 	Exhaustive bool `json:"exhaustive"`
 	// Speaker is who the question is about, by its name; empty where it names none of those
-	// who speak in scope, or several.
+	// who speak in scope, or several. Role is whose turns it is about without a name: the
+	// user's, where it says "I", or the assistant's, where it asks what "you" said.
 	Speaker string `json:"speaker,omitempty"`
+	Role    Role   `json:"role,omitempty"`
+	// When says that the question asks for a time; From and To are the days that it names,
+	// up to but not including To, as RFC 3339.
+	When bool      `json:"when,omitempty"`
+	From time.Time `json:"from,omitzero"`
+	To   time.Time `json:"to,omitzero"`
 	// Graph says what the graphs of the owners gave, of those where the text names an entity.
 	// GraphWhy is why they were not asked although Query.Graph is set.
 	Graph    []GraphPlan `json:"graph,omitempty"`
 	GraphWhy string      `json:"graph_why,omitempty"`
-	// SecondLook are the terms of the first hits for which matches were scored again,
-	// none where a first hit has all terms of the query.
-	SecondLook []string `json:"second_look,omitempty"`
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`
@@ -247,9 +250,20 @@ type Plan struct {
 	Languages []string `json:"languages,omitempty"`
 	// Vector is the space that was searched, empty for none.
 	Vector string `json:"vector,omitempty"`
+	// Trust is what the vector counted for, under ProfileBest.
+	Trust *Trust `json:"trust,omitempty"`
 	// Unembedded is that of the Result.
 	Unembedded string  `json:"unembedded,omitempty"`
 	Stages     []Stage `json:"stages"`
+}
+
+// Trust is what the vectors of a space count for: Weight for each standard deviation by which a
+// cosine is above the mean of the scope's, from Floor of them on. See policy.Trust.
+type Trust struct {
+	Weight    float64 `json:"weight"`
+	Mean      float64 `json:"mean"`
+	Deviation float64 `json:"deviation"`
+	Floor     float64 `json:"floor"`
 }
 
 // GraphPlan says what the graph of an owner gave a recall.

@@ -62,7 +62,6 @@ type Signals struct {
 	BM25       float64 // relevance of the text, in the unit that the weights expect
 	Neighbours float64 // what the texts next to it in its run add to BM25, in the same unit
 	Session    float64 // what the texts of its run have of the query, in the same unit
-	SecondLook float64 // BM25 for the terms of the first hits, in the same unit
 	Recency    float64 // see Recency
 	Access     float64 // see AccessFrequency
 	Importance float64 // 0 to 1
@@ -78,7 +77,6 @@ type Weights struct {
 	BM25       float64
 	Neighbours float64
 	Session    float64
-	SecondLook float64
 	Recency    float64
 	Access     float64
 	Importance float64
@@ -102,15 +100,16 @@ func Substrate() Weights {
 // with BM25 as a share of what the query's terms could give at most. The cosine of lexical vectors has no weight in it:
 // they are made of the same words, and cost recall (docs/recall.md has the figures).
 func Best() Weights {
-	return Weights{BM25: 1, Neighbours: 1, Session: SessionShare, SecondLook: SecondLookShare}
+	return Weights{BM25: 1, Neighbours: 1, Session: SessionShare}
 }
 
-// BestLearned returns the weights of the profile best for a memory with a learned vector. A cosine below 0 is to be
-// given as 0, so that it can't undo what the text says. There is no second look: the vector finds what has other words.
-func BestLearned() Weights {
-	return Weights{
-		Cosine: .6, BM25: .4, Neighbours: .4, Session: float64(.4 * SessionShare),
-	}
+// BestLearned returns the weights of the profile best for a memory with a learned vector, whose space has earned a
+// weight: see Trust. Its signal is how far the cosine stands out of those of the scope, in standard deviations beyond
+// VectorFloor, and never below 0, so that it can't undo what the text says.
+func BestLearned(weight float64) Weights {
+	w := Best()
+	w.Cosine = weight
+	return w
 }
 
 // GraphWeight is a weight of the graph to begin with: see [FromEntity]. On LoCoMo, whose turns say the names that questions
@@ -127,20 +126,37 @@ func FromEntity(rank float64, linked, all int) float64 {
 	return rank * math.Log(float64(all)/float64(linked)) / math.Log(float64(all))
 }
 
-// OtherSpeaker is what the text of a turn counts for, in the profile best, where the question names one speaker and
-// somebody else says the turn: what a person did and likes is mostly in their own words. A round number from the middle of
-// a plateau: .4 to .8 differ by less than .01 of R@10 on LoCoMo (docs/recall.md has the figures).
-const OtherSpeaker = .6
+// OtherSpeaker is what the text of a turn counts for, in the profile best, where the question is about one speaker, by
+// name, as "I" or as "you", and somebody else says the turn: what a person did and likes is mostly in their own words. On
+// LoCoMo .4 to .7 differ by less than .01 of R@10 (docs/recall.md has the figures).
+const OtherSpeaker = .5
+
+// AskingTurn is what the text of a turn that asks counts for, in the profile best: a question has the words of what it
+// asks for, and says nothing of it.
+const AskingTurn = .8
+
+// AnswerWeight is what the turn before one counts for, where it asks: an answer is read with its question, and is often a
+// word or two. See NeighbourWeights.
+const AnswerWeight = .9
+
+// SaysWhen is what the text of a memory counts for that says when something was, where the question asks for that.
+const SaysWhen = 1.3
+
+// FitsDate is what the text of a memory counts for whose event was on the days that the question names, or within
+// FitsAfter of them: things are told when they are over.
+const FitsDate = 1.4
+
+// FitsAfter is how long after a day it is spoken of.
+const FitsAfter = 7 * 24 * time.Hour
+
+// TurnLength is how much the length of a text counts in BM25 for memories of a run (its b), in place of .75: a turn is short
+// or long by manner, and its neighbours count, too. On LoCoMo it gains .011 of R@10.
+const TurnLength = .3
 
 // SessionShare is what a memory's run counts for in the profile best: the sum, over the terms of the query, of the most that
 // one of the run's matches has of the term. It tells turns of the right session from those of others that have the same
-// words. On LoCoMo it gains .006 of R@10 (docs/recall.md has the figures).
-const SessionShare = .15
-
-// SecondLookShare is what BM25 for the terms of the first hits counts for beside that for the query's own terms, in the
-// profile best: feedback from the top ranks (Rocchio, "Relevance feedback in information retrieval", 1971). What answers a
-// question seldom has all its words, and often those of its first hits. On LoCoMo .1 to .2 gain .009 to .013 of R@10.
-const SecondLookShare = .15
+// words (docs/recall.md has the figures).
+const SessionShare = .1
 
 // NeighbourReach is how many places before and after it in its run a memory has neighbours.
 const NeighbourReach = 3
@@ -169,7 +185,6 @@ func (w Weights) Parts(s Signals) Signals {
 		BM25:       float64(w.BM25 * s.BM25),
 		Neighbours: float64(w.Neighbours * s.Neighbours),
 		Session:    float64(w.Session * s.Session),
-		SecondLook: float64(w.SecondLook * s.SecondLook),
 		Recency:    float64(w.Recency * s.Recency),
 		Access:     float64(w.Access * s.Access),
 		Importance: float64(w.Importance * s.Importance),
@@ -181,5 +196,5 @@ func (w Weights) Parts(s Signals) Signals {
 // Score returns the sum of the parts, added in the order of the fields.
 func (w Weights) Score(s Signals) float64 {
 	p := w.Parts(s)
-	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.SecondLook + p.Recency + p.Access + p.Importance + p.Confidence + p.Graph
+	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.Recency + p.Access + p.Importance + p.Confidence + p.Graph
 }

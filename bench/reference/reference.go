@@ -22,6 +22,8 @@ const (
 
 // Collection is a set of documents that were taken apart into terms.
 type Collection struct {
+	// B is how much the length of a document counts.
+	B       float64
 	freqs   []map[string]float64
 	lengths []float64
 	average float64
@@ -30,7 +32,7 @@ type Collection struct {
 
 // New takes texts apart by a tokenizer.
 func New(texts []string, tokens func(string) []string) *Collection {
-	c := &Collection{df: map[string]float64{}}
+	c := &Collection{B: b, df: map[string]float64{}}
 	for _, text := range texts {
 		freq := map[string]float64{}
 		terms := tokens(text)
@@ -66,7 +68,7 @@ func (c *Collection) Parts(query []string) [][]float64 {
 		}
 		for i, freq := range c.freqs {
 			if f := freq[term]; f > 0 {
-				parts[at][i] += c.IDF(term) * f / (f + k1*(1-b+b*c.lengths[i]/c.average))
+				parts[at][i] += c.IDF(term) * f / (f + k1*(1-c.B+c.B*c.lengths[i]/c.average))
 			}
 		}
 	}

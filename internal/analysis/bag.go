@@ -82,6 +82,28 @@ func (b *Bag) AddContext(ctx context.Context, a *Analyzer, text string, weight u
 	return s.err
 }
 
+// AddWords is AddContext for words in English among a text of any language.
+func (b *Bag) AddWords(ctx context.Context, a *Analyzer, text string, weight uint32) error {
+	s := scanner{a: a, bag: b, weight: weight, meter: meter{ctx: ctx}}
+	s.scan(text)
+	return s.err
+}
+
+// AddMissing is AddWords for the terms that the bag has not.
+func (b *Bag) AddMissing(ctx context.Context, a *Analyzer, text string, weight uint32) error {
+	more := Bags.Get().(*Bag)
+	defer Bags.Put(more)
+	more.Reset()
+	err := more.AddWords(ctx, a, text, weight)
+	for i := range more.counts {
+		if c := b.find(more.counts[i].entry); c.freq == 0 {
+			c.freq = more.counts[i].freq
+			b.length = addSaturating(b.length, c.freq)
+		}
+	}
+	return err
+}
+
 // AddQuery is Add for the text of a query: of "what did she say?" it leaves out the words that questions are put with,
 // whose matches are noise, unless there are no others. On judged questions that is worth .007 (Cranfield) to .06
 // (LoCoMo) of nDCG@10 and recall@10 over taking every word.

@@ -16,8 +16,16 @@ const (
 	FieldUpdated
 	FieldEvent
 	FieldNoteName // names and aliases of notes and archives, by hash
+	FieldTrait    // what a text does: TraitAsks, TraitDated
+	FieldSpeaker  // who says it, folded: see analysis.Fold
 
 	FirstMetadataField uint16 = 64
+)
+
+// The values of FieldTrait.
+const (
+	TraitAsks  = "?" // the text ends with a question
+	TraitDated = "@" // the text says when something was, or will be
 )
 
 // NumberValue is the filter key of an interned name.

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -25,11 +27,20 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.q.Embedding != nil {
-		return r.rankBestLearned(ctx, text)
-	}
 	weights := policy.Best()
 	weights.Graph = r.q.Graph
+	if r.q.Embedding != nil {
+		if len(text.docs) == 0 { // there is nothing to weigh it against
+			return r.rankVector(ctx)
+		}
+		v, err := r.lookAtVectors(ctx, text, weights)
+		if err != nil {
+			return nil, err
+		}
+		if v.weight > 0 {
+			return r.rankBestLearned(ctx, text, v)
+		}
+	}
 	best := newTop(r.keep)
 	for i, doc := range text.docs {
 		best.weigh(doc, r.st.Docs.Row, weights, text.signals(i))
@@ -38,7 +49,7 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 	return best.sorted(), nil
 }
 
-func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]scored, error) {
+func (r *recalling) rankBestLearned(ctx context.Context, text *matches, v vectorLook) ([]scored, error) {
 	var docs []uint32
 	if r.few() {
 		docs = r.in.List()
@@ -68,17 +79,17 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 			n++
 		}
 	}
-	textAlone, learned := policy.Best(), policy.BestLearned()
+	textAlone, learned := policy.Best(), policy.BestLearned(v.weight)
 	textAlone.Graph, learned.Graph = r.q.Graph, r.q.Graph
-	rest := resized(&r.scratch.rest, n)
-	for i := range rest {
-		rest[i] = roundings
+	// The signal of a cosine c is max(0, (c - least) / deviation).
+	most := ceilings{rest: resized(&r.scratch.rest, n), weight: v.weight / v.deviation, least: v.least()}
+	for i := range most.rest {
+		most.rest[i] = roundings - most.weight*most.least
 		if match[i] > 0 {
-			rest[i] = math.Inf(1)
+			most.rest[i] = math.Inf(1)
 		}
 	}
-	most := ceilings{rest: rest, weight: learned.Cosine}
-	return r.join(docs[:n], r.keep, most, func(i int, c float64) (policy.Weights, policy.Signals) {
+	ranked, err := r.join(docs[:n], r.keep, most, func(i int, c float64) (policy.Weights, policy.Signals) {
 		var s policy.Signals
 		if match[i] > 0 {
 			s = text.signals(int(match[i]) - 1)
@@ -86,9 +97,13 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches) ([]score
 		if math.IsNaN(c) {
 			return textAlone, s
 		}
-		s.Cosine = max(0, c)
+		s.Cosine = v.signal(c)
 		return learned, s
 	})
+	for len(ranked) > 0 && ranked[len(ranked)-1].score <= 0 { // nothing speaks for them
+		ranked = ranked[:len(ranked)-1]
+	}
+	return ranked, err
 }
 
 // matches are documents that the text has found, by themselves or by a neighbour,
@@ -99,21 +114,20 @@ type matches struct {
 	own     []float64 // by its text
 	lent    []float64 // what its neighbours add
 	session []float64 // what its run has of the query
-	second  []float64 // by its text, for the terms of the first hits
 	// graph is what the graph says for them; nil where it was not asked.
 	graph []float64
-	// others are turns of speakers that the question is not about: see preferSpeaker.
-	others func(doc uint32) bool
+	// lean is whose turns the question is about; nil: everybody's.
+	lean *leaning
 }
 
 func newMatches(docs []uint32) *matches {
 	n := len(docs)
-	all := make([]float64, 4*n)
-	return &matches{docs: docs, own: all[:n:n], lent: all[n : 2*n : 2*n], session: all[2*n : 3*n : 3*n], second: all[3*n:]}
+	all := make([]float64, 3*n)
+	return &matches{docs: docs, own: all[:n:n], lent: all[n : 2*n : 2*n], session: all[2*n:]}
 }
 
 func (m *matches) signals(i int) policy.Signals {
-	s := policy.Signals{BM25: m.own[i], Neighbours: m.lent[i], Session: m.session[i], SecondLook: m.second[i]}
+	s := policy.Signals{BM25: m.own[i], Neighbours: m.lent[i], Session: m.session[i]}
 	if m.graph != nil {
 		s.Graph = m.graph[i]
 	}
@@ -138,7 +152,11 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 		return nil, err
 	}
 	slices.SortFunc(lenders, func(a, b invindex.Hit) int { return cmp.Compare(a.Doc, b.Doc) })
-	m, loans := r.lend(lenders)
+	asking, err := r.having(ctx, docsOf(lenders), invindex.Value{Field: layout.FieldTrait, Key: layout.TraitAsks})
+	if err != nil {
+		return nil, err
+	}
+	m, loans := r.lend(lenders, asking)
 	r.stage("neighbours")
 	docs := m.docs[:len(lenders)]
 	// Sums are rounded, so they are taken in an order that no move changes.
@@ -147,22 +165,16 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 		order[i] = int32(i)
 	}
 	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(r.seq(docs[a]), r.seq(docs[b])) })
-	hits := make([]invindex.Hit, len(docs))
 	squares := make([]float64, len(m.docs))
 	talks := r.sessionsOf(m)
-	have := make([]uint16, len(docs)) // terms that each lender has
+	terms := r.termScores(docs)
 	for i := range r.terms {
-		stats := invindex.Stats{N: r.stats.N, Length: r.stats.Length, DF: r.stats.DF[i : i+1]}
-		if err := r.st.Index.Score(ctx, r.st.Postings, r.terms[i:i+1], stats, docs, hits); err != nil {
+		hits, err := terms.of(ctx, i)
+		if err != nil {
 			return nil, err
 		}
 		m.add(hits, loans, squares, order)
 		talks.add(hits)
-		for i := range hits {
-			if hits[i].Score > 0 {
-				have[i]++
-			}
-		}
 	}
 	most := r.most()
 	for i := range m.docs {
@@ -170,36 +182,91 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 		m.lent[i] = max(0, m.lent[i]/most-m.own[i])
 	}
 	talks.share(m, most)
-	if err := r.preferSpeaker(m); err != nil {
-		return nil, err
-	}
 	r.stage("terms")
-	if err := r.lookAgain(ctx, m, have, most); err != nil {
+	if err := r.weighTurns(ctx, m, asking); err != nil {
 		return nil, err
 	}
+	r.stage("turns")
 	return m, nil
 }
 
-// preferSpeaker has the turns of others count less where the question names one speaker.
-func (r *recalling) preferSpeaker(m *matches) error {
-	turns, name, err := r.askedAbout()
-	if err != nil || turns == nil {
-		return err
+func docsOf(hits []invindex.Hit) []uint32 {
+	docs := make([]uint32, len(hits))
+	for i, h := range hits {
+		docs[i] = h.Doc
 	}
-	r.plan.Speaker = name
-	m.others = func(doc uint32) bool { return r.st.Docs.Row(doc).Run != 0 && !turns.Contains(doc) }
-	for i, doc := range m.docs {
-		if m.others(doc) {
-			m.own[i] *= policy.OtherSpeaker
-			m.lent[i] *= policy.OtherSpeaker
+	return docs
+}
+
+// having says which of the documents, in ascending order, have a filter value.
+func (r *recalling) having(ctx context.Context, docs []uint32, value invindex.Value) ([]bool, error) {
+	have := make([]bool, len(docs))
+	err := r.st.Index.Having(ctx, r.st.Postings, value, docs, have)
+	return have, state.TextError(doingRecall, err)
+}
+
+// termScores are the scores of documents for the terms of the query, one term after the other.
+type termScores struct {
+	r    *recalling
+	docs []uint32
+	hits []invindex.Hit
+	// Those of runs are scored by another length norm: see policy.TurnLength.
+	parts []termPart
+}
+
+// termPart are the documents that are scored by the same length norm.
+type termPart struct {
+	b      float64
+	docs   []uint32
+	places []int32 // among all; nil: it is all
+	hits   []invindex.Hit
+}
+
+func (r *recalling) termScores(docs []uint32) *termScores {
+	t := &termScores{r: r, docs: docs, hits: make([]invindex.Hit, len(docs))}
+	var parts [2]termPart
+	parts[1].b = policy.TurnLength
+	for i, doc := range docs {
+		p := &parts[0]
+		if r.st.Docs.Row(doc).Run != 0 {
+			p = &parts[1]
+		}
+		p.docs, p.places = append(p.docs, doc), append(p.places, int32(i))
+	}
+	for i := range parts {
+		p := &parts[i]
+		switch len(p.docs) {
+		case 0:
+			continue
+		case len(docs):
+			p.places, p.hits = nil, t.hits
+		default:
+			p.hits = make([]invindex.Hit, len(p.docs))
+		}
+		t.parts = append(t.parts, *p)
+	}
+	return t
+}
+
+// of scores the documents for the i-th term. The hits are valid until the next call.
+func (t *termScores) of(ctx context.Context, i int) ([]invindex.Hit, error) {
+	r := t.r
+	for _, p := range t.parts {
+		stats := invindex.Stats{N: r.stats.N, Length: r.stats.Length, DF: r.stats.DF[i : i+1], B: p.b}
+		if err := r.st.Index.Score(ctx, r.st.Postings, r.terms[i:i+1], stats, p.docs, p.hits); err != nil {
+			return nil, state.TextError(doingRecall, err)
+		}
+		for n, place := range p.places {
+			t.hits[place] = p.hits[n]
 		}
 	}
-	return nil
+	return t.hits, nil
 }
 
 // lend finds to whom the lenders lend: the matches are the lenders in their order,
-// and then the others; loans[i] are those of the i-th lender.
-func (r *recalling) lend(lenders []invindex.Hit) (m *matches, loans [][]loan) {
+// and then the others; loans[i] are those of the i-th lender. asking are those that ask, whose
+// answers they lend more.
+func (r *recalling) lend(lenders []invindex.Hit, asking []bool) (m *matches, loans [][]loan) {
 	weights := policy.NeighbourWeights()
 	docs := make([]uint32, len(lenders), 4*len(lenders))
 	place := make(map[uint32]int32, 4*len(lenders))
@@ -219,7 +286,10 @@ func (r *recalling) lend(lenders []invindex.Hit) (m *matches, loans [][]loan) {
 				to = int32(len(docs))
 				docs, place[doc] = append(docs, doc), to
 			}
-			w := weights[places-1]
+			w := weights[max(places, -places)-1]
+			if places == 1 && asking[i] {
+				w = policy.AnswerWeight
+			}
 			flat = append(flat, loan{to, float64(w * w)})
 		})
 		loans[i] = flat[from:len(flat):len(flat)]
@@ -265,7 +335,7 @@ func (r *recalling) most() float64 {
 
 // neighbours calls visit with the documents of the memories that stand next to
 // one in its run, up to policy.NeighbourReach before and as many after it, and how
-// many places away they are: 1 is next to it. Places count visible memories.
+// many places away they are: 1 is next to it, -1 before it. Places count visible memories.
 func (r *recalling) neighbours(doc uint32, visit func(doc uint32, places int)) {
 	t := &r.st.Docs
 	row := t.Row(doc)
@@ -285,7 +355,7 @@ func (r *recalling) neighbours(doc uint32, visit func(doc uint32, places int)) {
 			seq = l.Late[j]
 		}
 		if near := r.inRun(seq, row.Run); near != doctable.None {
-			visit(near, places)
+			visit(near, -places)
 			places++
 		}
 	}

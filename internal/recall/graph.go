@@ -2,6 +2,7 @@ package recall
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
@@ -42,10 +43,15 @@ func (r *recalling) withGraph(ctx context.Context, m *matches) error {
 			return err
 		}
 	}
-	if m.others != nil {
-		for doc, rest := range given {
-			if m.others(doc) {
-				given[doc] = 1 - policy.OtherSpeaker*(1-rest)
+	if m.lean != nil {
+		docs := slices.Sorted(maps.Keys(given))
+		others, err := r.others(ctx, m.lean, docs)
+		if err != nil {
+			return err
+		}
+		for i, doc := range docs {
+			if others[i] {
+				given[doc] = 1 - policy.OtherSpeaker*(1-given[doc])
 			}
 		}
 	}
@@ -152,7 +158,7 @@ func (m *matches) join(given map[uint32]float64) {
 	}
 	for doc, rest := range given { // matches are in no order
 		m.docs, m.own, m.lent = append(m.docs, doc), append(m.own, 0), append(m.lent, 0)
-		m.session, m.second = append(m.session, 0), append(m.second, 0)
+		m.session = append(m.session, 0)
 		m.graph = append(m.graph, 1-rest)
 	}
 }

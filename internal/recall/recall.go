@@ -46,6 +46,8 @@ type Host interface {
 	Graph() *graph.Part
 	// Load is a memory as the caller sees it.
 	Load(v layout.Version, vectors bool) (memory.Memory, error)
+	// Trust is what the vectors of a space have shown, and whether they are to show more.
+	Trust(s *spaces.Space) (trust policy.Trust, learns bool)
 	// Touch notes that memories were recalled.
 	Touch(seqs []uint64, now int64)
 }
@@ -65,7 +67,9 @@ type recalling struct {
 		in    analysis.Languages
 		known bool
 	}
-	bound *invindex.Query // nil: the conditions on hits are in set already
+	when    whenAsked
+	bound   *invindex.Query // nil: the conditions on hits are in set already
+	teaches bool            // others learn from it what the vectors are worth
 	// kept: the documents are remembered for recalls to come.
 	kept bool
 	// narrowed: the set lacks memories of scope and filter, which the text excludes.
@@ -104,6 +108,7 @@ func resized[T any](buf *[]T, n int) []T {
 func Answer(ctx context.Context, h Host, st *state.State, q *memory.Query, unembedded string) (result memory.Result, stages []memory.Stage, err error) {
 	r := begin(h, st, q, unembedded)
 	defer r.end()
+	r.teaches = true
 	result, err = r.answer(ctx)
 	return result, r.plan.Stages, err
 }
@@ -245,6 +250,12 @@ func (r *recalling) analyse(ctx context.Context) error {
 	bag.Reset()
 	if err := bag.AddQueryIn(ctx, r.st.Words.Analyzer.Load(), r.q.Text, 1, in); err != nil {
 		return err
+	}
+	r.readWhen()
+	for _, said := range r.when.words {
+		if err := bag.AddMissing(ctx, r.st.Words.Analyzer.Load(), said, 1); err != nil {
+			return err
+		}
 	}
 	// Of a query as long as a book, the first terms stand for it.
 	terms, err := bag.First(ctx, invindex.MaxQueryTerms)

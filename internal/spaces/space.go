@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"unsafe"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // Space is a set of vectors that can be compared: one dimension, one metric, one
@@ -48,6 +50,12 @@ type Space struct {
 	Saved  saved // of the snapshot on disk; the linker's, and Close's when that has ended
 	// Replaces is the space of before a rebuild, until the linker has replaced the snapshot.
 	Replaces atomic.Pointer[Space]
+	// trust is what the vectors have shown in questions; turn counts those.
+	trust struct {
+		mu   sync.Mutex
+		of   policy.Trust
+		turn uint64
+	}
 	// renew has the linker write the snapshot anew, see [Set.Renew].
 	renew atomic.Bool
 }
@@ -269,4 +277,26 @@ func (s *Space) Similarity(score float32) float32 {
 		return max(-1, min(1, score))
 	}
 	return score
+}
+
+// Trust is what the vectors of the space have shown in questions.
+func (s *Space) Trust() policy.Trust {
+	s.trust.mu.Lock()
+	defer s.trust.mu.Unlock()
+	return s.trust.of
+}
+
+// Learn takes in what one question has shown: see policy.Trust.
+func (s *Space) Learn(stands, follows float64) {
+	s.trust.mu.Lock()
+	defer s.trust.mu.Unlock()
+	s.trust.of.Add(stands, follows)
+}
+
+// Turn counts a question that may be learned from.
+func (s *Space) Turn() uint64 {
+	s.trust.mu.Lock()
+	defer s.trust.mu.Unlock()
+	s.trust.turn++
+	return s.trust.turn
 }

@@ -104,6 +104,18 @@ func (f TextField) Value(r *layout.Record, meta map[string]any) string {
 	return ""
 }
 
+// speakerField is the last word of the path of an indexed field that says who spoke.
+const speakerField = "speaker"
+
+// Speaks reports whether the field says who spoke.
+func (f TextField) Speaks() bool {
+	return f.Path == speakerField || strings.HasSuffix(f.Path, "."+speakerField)
+}
+
+// SpeakerKey is the name of a speaker as it is compared: without regard to case, accents and
+// how its words are spaced.
+func SpeakerKey(name string) string { return strings.Join(strings.Fields(analysis.Fold(name)), " ") }
+
 // Texts are the text of a record and those of its indexed fields: what the
 // text index and the lexical embedder see.
 func (w *Words) Texts(r *layout.Record) ([]string, error) {

@@ -2,13 +2,11 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/seed-7aedc3ff/memdb/internal/recall"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -46,7 +44,7 @@ func TestSessionShare(t *testing.T) {
 	}
 	mustStore(t, db.Memories(), memory.Memory{ID: "alone", Scope: memory.Scope{User: "u"}, Text: "the harbour was full"})
 	mustStore(t, db.Memories(), memory.Memory{ID: "hidden", Scope: memory.Scope{User: "v", Run: "wrong"}, Text: "harbour of Crete"})
-	q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "harbour Crete", Limit: 50, OneLook: true}
+	q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "harbour Crete", Limit: 50}
 	hits, _ := recalled(t, db, q)
 	right, wrong, other, alone := hits["right"], hits["wrong"], hits["other"], hits["alone"]
 	if right.Parts.Session != other.Parts.Session || right.Parts.Session <= wrong.Parts.Session || wrong.Parts.Session <= 0 || alone.Parts.Session != 0 {
@@ -62,51 +60,6 @@ func TestSessionShare(t *testing.T) {
 	hits, _ = recalled(t, db, q)
 	if a, b := hits["right"], hits["wrong"]; a.Score != b.Score || a.Parts.Session != 0 {
 		t.Errorf("with AnySession: %v, %v", a.Parts, b.Parts)
-	}
-}
-
-// TestSecondLook: what shares the terms of the first hits counts more, unless a first hit has
-// all that was asked; the plan shows the terms, and a query can decline.
-func TestSecondLook(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), setup{})
-	for i, text := range []string{
-		"Nora adopted a greyhound called Biscuit", "Biscuit hates the rain, says Nora", "Nora went home",
-		"the greyhound track is closed", strings.Repeat("ÿ", recall.FirstHitBytes), "a day without anything", "nothing more",
-	} {
-		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: memory.Scope{User: "u"}, Text: text})
-	}
-	mustStore(t, db.Memories(), memory.Memory{ID: "hidden", Scope: memory.Scope{User: "v"}, Text: "Nora's greyhound Secretariat"})
-	q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "weather that Nora's greyhound dislikes"}
-	hits, plan := recalled(t, db, q)
-	if !slices.Contains(plan.SecondLook, "biscuit") || slices.Contains(plan.SecondLook, "nora") || slices.Contains(plan.SecondLook, "secretariat") || len(plan.SecondLook) > recall.FirstHitTerms {
-		t.Errorf("the second look is for %q", plan.SecondLook)
-	}
-	if said := hits["1"].Parts; said.SecondLook <= 0 {
-		t.Errorf("a turn with the term of a first hit has %v", said)
-	}
-	for _, h := range hits {
-		if sum := h.Parts.BM25 + h.Parts.Neighbours + h.Parts.Session + h.Parts.SecondLook; sum != h.Score {
-			t.Errorf("%s has %v of parts %v", h.ID, h.Score, h.Parts)
-		}
-	}
-	for what, q := range map[string]memory.Query{
-		"OneLook":           {Scope: q.Scope, Text: q.Text, OneLook: true},
-		"a hit with all":    {Scope: q.Scope, Text: "Nora's greyhound"},
-		"operators":         {Scope: q.Scope, Text: q.Text, Syntax: memory.SyntaxOperators},
-		"nothing was found": {Scope: q.Scope, Text: "zebra"},
-	} {
-		hits, plan := recalled(t, db, q)
-		if len(plan.SecondLook) > 0 {
-			t.Errorf("%s: the second look is for %q", what, plan.SecondLook)
-		}
-		for _, h := range hits {
-			if h.Parts.SecondLook != 0 {
-				t.Errorf("%s: %s has %v", what, h.ID, h.Parts)
-			}
-		}
-	}
-	if _, plan := recalled(t, db, memory.Query{Scope: q.Scope, Text: strings.Repeat("ÿ", recall.FirstHitBytes) + " zebra"}); len(plan.SecondLook) > recall.FirstHitTerms {
-		t.Errorf("of a long word: %d terms", len(plan.SecondLook))
 	}
 }
 
@@ -127,7 +80,7 @@ func BenchmarkBest(b *testing.B) {
 		b.Run(map[bool]string{true: "neighbours alone", false: "all"}[plain], func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				text := fmt.Sprint(words[i%20], " ", words[i*3%17], " word", i%3001, " thing", i%907)
-				if _, err := db.Memories().Recall(b.Context(), memory.Query{Scope: memory.Scope{User: "u"}, Text: text, AnySession: plain, OneLook: plain}); err != nil {
+				if _, err := db.Memories().Recall(b.Context(), memory.Query{Scope: memory.Scope{User: "u"}, Text: text, AnySession: plain}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -143,7 +96,6 @@ func TestEqualVectors(t *testing.T) {
 		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: memory.Scope{User: "u", Run: fmt.Sprint(i / 10)}, Text: text, Embedding: []float32{.6, .8}})
 	}
 	q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "rain lamp zebra", Limit: 10, NoTouch: true}
-	q.OneLook = true // as beside a vector
 	alone := hitIDs(mustRecall(t, db.Memories(), q))
 	q.Embedding = []float32{.6, .8}
 	equalSlices(t, "with equal vectors", hitIDs(mustRecall(t, db.Memories(), q)), alone)
