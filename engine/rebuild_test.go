@@ -306,7 +306,7 @@ func damage(t testing.TB, db *DB, kind byte, choose func(key []byte) bool) (n in
 // TestRebuildMends: damage that a check finds is gone after a rebuild.
 func TestRebuildMends(t *testing.T) {
 	race.Sequential(t)
-	db := sealedTeas(t, vfs.NewMem(), 600)
+	db := sealedTeas(t, vfs.NewMem(), 800)
 	before := teaAnswers(t, db.Memories())
 	if n := damage(t, db, layout.KindText, func([]byte) bool { return true }); n < 10 {
 		t.Fatalf("%d pages", n)

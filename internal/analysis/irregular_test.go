@@ -54,7 +54,7 @@ func TestIrregularTexts(t *testing.T) {
 		"people met children":  "person(people) meet(met) child(children)",
 		"BOUGHT":               "buy(BOUGHT)",
 	} {
-		if got := show(text, NewAuto().Tokens(nil, text)); got != want {
+		if got := show(text, NewEnglish().Tokens(nil, text)); got != want {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}

@@ -45,7 +45,7 @@ func checkTokens(t *testing.T, a *Analyzer, text string) {
 	}
 	var b Bag
 	b.Add(a, text, 1)
-	if int(b.Length()) != len(tokens) {
+	if short := a.detects && len(text) <= shortBytes; int(b.Length()) > len(tokens) || !short && int(b.Length()) != len(tokens) {
 		t.Fatalf("%q: bag of length %d, %d tokens", text, b.Length(), len(tokens))
 	}
 }

@@ -18,6 +18,7 @@ type scanner struct {
 	added  bool // bag has got a token
 
 	detects bool     // the language of the text
+	field   bool     // the text is none of its own; see readShort
 	voices  voices   // the languages that it is read in
 	ask     Language // whose function words a query leaves out, but in English
 	heard   uint8    // not 0: something that is not English
@@ -128,6 +129,9 @@ func (s *scanner) scan(text string) {
 	}
 	if head < len(text) {
 		s.read(head, len(text))
+	}
+	if s.err == nil && len(text) <= shortBytes && !s.field && s.a.rules > firstRules {
+		s.readShort(before)
 	}
 }
 

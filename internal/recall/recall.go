@@ -62,8 +62,8 @@ type recalling struct {
 	stats invindex.Stats
 	words int      // that the terms stand for; a word in several languages is several terms
 	read  struct { // see languages
-		in    analysis.Languages
-		known bool
+		reading analysis.Reading
+		known   bool
 	}
 	bound *invindex.Query // nil: the conditions on hits are in set already
 	// kept: the documents are remembered for recalls to come.
@@ -254,7 +254,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	words := make([]string, len(terms))
 	for i, t := range terms {
 		words[i] = t.Term
-		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
+		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq) * r.read.reading.Weight(t.In)})
 	}
 	r.words = min(bag.Words(), len(words))
 	if r.q.Explain {
