@@ -43,7 +43,7 @@ func graphRecallContestants(env *harness.Env) ([]harness.Contestant, error) {
 			if err := shared.open(ctx); err != nil {
 				return nil, err
 			}
-			view := &memdb{shared.db, memory.ProfileBest, weight}
+			view := &memdb{db: shared.db, profile: memory.ProfileBest, graph: weight}
 			return &locomoRun{talks: talks, search: view.Search, close: shared.close}, nil
 		}
 		list = append(list, c)

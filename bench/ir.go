@@ -204,7 +204,7 @@ func openIR(ctx context.Context, env *harness.Env, collections []*irCollection, 
 	if err != nil {
 		return nil, err
 	}
-	m := &memdb{db, profile, 0}
+	m := &memdb{db: db, profile: profile}
 	for _, c := range collections {
 		if err := m.Add(ctx, c.documents); err != nil {
 			return nil, errors.Join(err, m.Close())

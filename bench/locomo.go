@@ -128,6 +128,8 @@ type locomoDB struct {
 	users int
 	// extract has the turns linked to what they mention.
 	extract bool
+	// foreign are memories beside the turns.
+	foreign []peer.Document
 }
 
 func (l *locomoDB) contestant(talks []*exchange.Conversation, profile memory.Profile, baseline bool) harness.Contestant {
@@ -138,7 +140,7 @@ func (l *locomoDB) contestant(talks []*exchange.Conversation, profile memory.Pro
 			if err := l.open(ctx); err != nil {
 				return nil, err
 			}
-			view := &memdb{l.db, profile, 0}
+			view := &memdb{db: l.db, profile: profile}
 			return &locomoRun{talks: talks, search: view.Search, close: l.close}, nil
 		},
 	}
@@ -154,6 +156,9 @@ func (l *locomoDB) open(ctx context.Context) (err error) {
 			return err
 		}
 		err = l.fill(ctx)
+		if err == nil && len(l.foreign) > 0 {
+			err = l.addForeign(ctx)
+		}
 		if err == nil && l.extract {
 			err = l.extractAll(ctx)
 		}

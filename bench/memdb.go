@@ -13,6 +13,8 @@ type memdb struct {
 	db      *engine.DB
 	profile memory.Profile
 	graph   float64 // the weight of the graph
+	// onlyWords does without near words.
+	onlyWords bool
 }
 
 // openMemdb makes an empty database that ranks by BM25, as the peers do.
@@ -21,7 +23,7 @@ func openMemdb(dir string) (peer.Text, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memdb{db, memory.ProfileText, 0}, nil
+	return &memdb{db: db, profile: memory.ProfileText}, nil
 }
 
 // Add stores a batch as an import does: the same text again is kept.
@@ -37,7 +39,7 @@ func (m *memdb) Add(ctx context.Context, docs []peer.Document) error {
 // Search recalls within an agent's memories, and leaves no trace.
 func (m *memdb) Search(ctx context.Context, scope, query string, k int) ([]string, error) {
 	found, err := m.db.Memories().Recall(ctx, memory.Query{
-		Scope: memory.Scope{Agent: scope}, Text: query, Limit: k, Profile: m.profile, Graph: m.graph, NoTouch: true,
+		Scope: memory.Scope{Agent: scope}, Text: query, Limit: k, Profile: m.profile, Graph: m.graph, NoTouch: true, OnlyWords: m.onlyWords,
 	})
 	if err != nil {
 		return nil, err

@@ -48,8 +48,9 @@ type Lexical struct {
 	dim int // 0: lexicalDim
 }
 
-// lexicalRules are what all Lexicals share.
-var lexicalRules = sync.OnceValue(analysis.NewEnglish)
+// lexicalRules are what all Lexicals share. They stay those of the first version: vectors by them lie in databases, and
+// the pieces of words bring most irregular forms together.
+var lexicalRules = sync.OnceValue(analysis.FirstEnglish)
 
 // NewLexical returns the built-in embedder.
 func NewLexical() *Lexical { return &Lexical{} }

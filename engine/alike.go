@@ -156,11 +156,12 @@ func (m *merging) alike(c *candidate, in *selection.Members) ([]uint32, error) {
 	bag := analysis.Bags.Get().(*analysis.Bag)
 	defer analysis.Bags.Put(bag)
 	bag.Reset()
-	languages, err := m.tx.state.Languages(m.ctx, in.Set)
+	shares, err := m.tx.state.Languages(m.ctx, in.Set)
 	if err != nil {
 		return nil, err
 	}
-	if err := bag.AddQueryIn(m.ctx, m.tx.db.tables.Words.Analyzer.Load(), c.rec.Text, 1, languages); err != nil {
+	analyzer := m.tx.db.tables.Words.Analyzer.Load()
+	if err := bag.AddQueryIn(m.ctx, analyzer, c.rec.Text, 1, analyzer.Asked(c.rec.Text, &shares).In); err != nil {
 		return nil, err
 	}
 	first, err := bag.First(m.ctx, mergeTerms)

@@ -31,7 +31,7 @@ func TestHybridEqualsBruteForce(t *testing.T) {
 func hybridRun(t *testing.T, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	db, err := openOn(vfs.NewMem(), "db", Options{Clock: func() time.Time { return now }})
+	db, err := openOn(vfs.NewMem(), "db", Options{Clock: func() time.Time { return now }, Language: analysis.English})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func hybridRun(t *testing.T, seed uint64) {
 			t.Error(err)
 		}
 	}()
-	analyzer, err := analysis.New(analysis.Config{})
+	analyzer, err := analysis.New(analysis.Config{Language: analysis.English})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,3 +144,54 @@ func TestLanguagesOfAScope(t *testing.T) {
 		db = openTest(t, fs, Options{})
 	}
 }
+
+// TestShortNotes asks for notes of one to three words in ten languages, within those of their language, and beside
+// longer memories of it: by their own words alone, and with near words.
+func TestShortNotes(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	longer := map[string]languageset.Language{}
+	for _, l := range languageset.All() {
+		longer[l.Code] = l
+	}
+	ids := map[string]string{}
+	for _, l := range languageset.Short() {
+		if len(l.List) != 10 {
+			t.Fatalf("%s: %d notes", l.Name, len(l.List))
+		}
+		for i, p := range l.List {
+			if n := len(strings.Fields(p.Memory)); n > 3 {
+				t.Fatalf("%q has %d words", p.Memory, n)
+			}
+			for _, user := range []string{"alone", "beside"} {
+				ids[fmt.Sprint(user, l.Code, i)] = mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: user, Agent: l.Code}, Text: p.Memory}).ID
+			}
+		}
+		for _, p := range longer[l.Code].List {
+			mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "beside", Agent: l.Code}, Text: p.Memory})
+		}
+	}
+	for _, user := range []string{"alone", "beside"} {
+		for onlyWords, least := range map[bool]float64{true: .9, false: .95} {
+			found, asked := 0, 0
+			for _, l := range languageset.Short() {
+				first := 0
+				for i, p := range l.List {
+					q := memory.Query{Scope: memory.Scope{User: user, Agent: l.Code}, Text: p.Question, Profile: memory.ProfileText, OnlyWords: onlyWords}
+					if hits := mustRecall(t, db.Memories(), q); len(hits) > 0 && hits[0].ID == ids[fmt.Sprint(user, l.Code, i)] {
+						first++
+					} else {
+						t.Logf("%s, %s: %q does not find %q first", user, l.Name, p.Question, p.Memory)
+					}
+				}
+				if first < 7 {
+					t.Errorf("%s, %s, only words %v: %d of 10", user, l.Name, onlyWords, first)
+				}
+				found += first
+				asked += len(l.List)
+			}
+			if share := float64(found) / float64(asked); share < least {
+				t.Errorf("%s, only words %v: %.3f of %d are found first, want %.2f", user, onlyWords, share, asked, least)
+			}
+		}
+	}
+}

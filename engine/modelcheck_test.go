@@ -139,7 +139,11 @@ func (w *world) words(m *memory.Memory) (map[string]float64, float64) {
 	length := 0.0
 	add := func(text string, weight float64) {
 		var bag analysis.Bag
-		bag.Add(w.analyzer, text, 1)
+		if text == m.Text {
+			bag.Add(w.analyzer, text, 1)
+		} else if err := bag.AddField(context.Background(), w.analyzer, text, 1); err != nil {
+			w.t.Fatal(err)
+		}
 		for _, t := range bag.Terms() {
 			tf[t.Term] += weight * float64(t.Freq)
 		}
@@ -454,8 +458,8 @@ func (w *world) checkRecall(mm Memories, s *model) {
 		q.Profile, q.Space, q.Embedding = memory.ProfileVector, "img", w.vector(imageDim)
 		all = byCosine(ms, q.Space, q.Embedding)
 	default:
-		q.Profile, q.Text = memory.ProfileText, w.sentence(1+w.rng.IntN(4))
-		all = w.bm25(ms, w.queryTerms(q.Text))
+		q.Profile, q.Text, q.OnlyWords = memory.ProfileText, w.sentence(1+w.rng.IntN(4)), true
+		all = w.bm25(ms, w.queryTerms(q.Text, ms))
 	}
 	r, err := mm.Recall(context.Background(), q)
 	if q.Space == "img" && w.db.spaces.Named("img") == nil {
@@ -482,13 +486,25 @@ func (w *world) checkRecall(mm Memories, s *model) {
 	}
 }
 
-// queryTerms are the words that a query is searched by.
-func (w *world) queryTerms(text string) map[string]float64 {
+// queryTerms are the words that a query of some memories is searched by.
+func (w *world) queryTerms(text string, ms []modelMemory) map[string]float64 {
+	shares := analysis.Shares{All: len(ms)}
+	for i := range ms {
+		tf, _ := w.words(&ms[i].Memory)
+		for _, l := range analysis.MarkedLanguages() {
+			if tf[l.Mark()] > 0 {
+				shares.Add(l, 1)
+			}
+		}
+	}
+	reading := w.analyzer.Asked(text, &shares)
 	var bag analysis.Bag
-	bag.Add(w.analyzer, text, 1)
+	if err := bag.AddQueryIn(context.Background(), w.analyzer, text, 1, reading.In); err != nil {
+		w.t.Fatal(err)
+	}
 	terms := map[string]float64{}
 	for _, t := range bag.Terms() {
-		terms[t.Term] = float64(t.Freq)
+		terms[t.Term] = float64(t.Freq) * reading.Weight(t.In)
 	}
 	return terms
 }

@@ -291,7 +291,7 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 		}
 	}
 	language := cmp.Or(o.Language, id.Settings.Language)
-	analyzer, err := analysis.New(analysis.Config{Language: language})
+	analyzer, err := analysis.New(analysis.Config{Language: language, Index: id.Settings.Analyzer})
 	if err != nil {
 		if o.Language == "" {
 			return damaged("language", err)

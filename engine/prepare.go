@@ -166,13 +166,13 @@ func (db *DB) analyse(ctx context.Context, p *prepared) error {
 		return err
 	}
 	if name := db.tables.Words.NoteName(&p.rec); name != "" && !p.unnamed {
-		if err := bag.AddContext(ctx, db.tables.Words.Analyzer.Load(), name, db.tables.Words.Unit); err != nil {
+		if err := bag.AddField(ctx, db.tables.Words.Analyzer.Load(), name, db.tables.Words.Unit); err != nil {
 			return err
 		}
 	}
 	for _, f := range db.tables.Words.Indexed {
 		if s := f.Value(&p.rec, meta); s != "" {
-			if err := bag.AddContext(ctx, db.tables.Words.Analyzer.Load(), s, f.Weight); err != nil {
+			if err := bag.AddField(ctx, db.tables.Words.Analyzer.Load(), s, f.Weight); err != nil {
 				return err
 			}
 		}

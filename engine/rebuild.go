@@ -86,7 +86,7 @@ func (db *DB) rebuildWords(ctx context.Context, progress func(done, of int64)) e
 	defer j.db.chunks.busy.Unlock()
 	j.progress(true, nil)
 	defer j.wake()
-	if err := db.moveLanguage(ctx); err != nil {
+	if err := db.moveAnalyzer(ctx); err != nil {
 		return err
 	}
 	return db.rebuild(ctx, progress)
@@ -524,14 +524,17 @@ func (db *DB) rebuildVectors(ctx context.Context, progress func(done, of int64))
 	return err
 }
 
-// moveLanguage makes a database that was made for English alone one that finds the language
-// of each text, unless it was opened to be English. It comes before the text is indexed
-// anew: memdb.json says so first, since a text that was indexed as English is found by any
-// query, and one in a language only where it is looked for.
-func (db *DB) moveLanguage(ctx context.Context) error {
-	if db.english || db.tables.Words.Analyzer.Load().Detects() {
-		return nil
-	}
+// moving begins the name of the analyzer of a text index that is being made anew by newer
+// rules: what is stored meanwhile is analysed by these already, and so is a query, also after
+// the database was closed in between.
+const moving = "moving from "
+
+// moveAnalyzer gives the database the newest rules of its language, and makes one that was
+// made for English alone one that finds the language of each text, unless it was opened to be
+// English. It comes before the text is indexed anew, and memdb.json says so first: a text that
+// was indexed as English is found by any query, and one in a language only where it is looked
+// for.
+func (db *DB) moveAnalyzer(ctx context.Context) error {
 	if err := db.lockBehind(ctx); err != nil {
 		return err
 	}
@@ -539,16 +542,24 @@ func (db *DB) moveLanguage(ctx context.Context) error {
 	if err := db.Failed(); err != nil {
 		return err
 	}
-	id := *db.identity
-	if id.Settings.Language != analysis.English {
+	now, id := db.tables.Words.Analyzer.Load(), *db.identity
+	if !db.english && id.Settings.Language == analysis.English {
+		id.Settings.Language = analysis.Auto
+	} else if !now.Older() {
 		return nil
 	}
-	id.Settings.Language = analysis.Auto
+	newest, err := analysis.New(analysis.Config{Language: id.Settings.Language})
+	if err != nil {
+		return fault.Within(doingRebuild, err)
+	}
+	if now.Older() {
+		id.Settings.Analyzer = moving + id.Settings.Analyzer
+	}
 	if err := db.keepIdentity(&id); err != nil {
 		return fault.Within("note the language in "+identityName, err)
 	}
 	db.identity = &id
 	db.settings.Store(&id.Settings)
-	db.tables.Words.Analyzer.Store(analysis.NewAuto())
+	db.tables.Words.Analyzer.Store(newest)
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -305,7 +306,7 @@ func damage(t testing.TB, db *DB, kind byte, choose func(key []byte) bool) (n in
 // TestRebuildMends: damage that a check finds is gone after a rebuild.
 func TestRebuildMends(t *testing.T) {
 	race.Sequential(t)
-	db := sealedTeas(t, vfs.NewMem(), 600)
+	db := sealedTeas(t, vfs.NewMem(), 800)
 	before := teaAnswers(t, db.Memories())
 	if n := damage(t, db, layout.KindText, func([]byte) bool { return true }); n < 10 {
 		t.Fatalf("%d pages", n)
@@ -552,6 +553,66 @@ func TestRebuildCleansUp(t *testing.T) {
 	if h := mustHistory(t, db.Memories(), user, dead.ID); !h[len(h)-1].IsDeleted {
 		t.Errorf("history after reopening: %+v", h)
 	}
+}
+
+// TestRebuildMovesRules: a text index that was made by older rules goes on with them, also for what is stored later,
+// until it is made anew; and where that was interrupted, what follows is by the newer ones.
+func TestRebuildMovesRules(t *testing.T) {
+	older, err := analysis.New(analysis.Config{Index: "auto-1-"})
+	if err != nil || !older.Older() {
+		t.Fatal(err)
+	}
+	ada := memory.Scope{User: "ada"}
+	fs := vfs.NewMem()
+	closeTest(t, openTest(t, fs, Options{}))
+	name := func(analyzer string) {
+		t.Helper()
+		id, err := readIdentity(fs, "db")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id.Settings.Analyzer = analyzer
+		if err := id.write(fs, "db"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name(older.Fingerprint())
+	for round, want := range []struct {
+		analyzer string
+		found    map[string]int
+	}{
+		{"auto-1-", map[string]int{"bought": 1, "buy": 0}},
+		{"auto-1-", map[string]int{"bought": 2, "buy": 0}},
+		{"auto-2-", map[string]int{"bought": 3, "buy": 3, "buying": 3}},
+		{"auto-2-", map[string]int{"bought": 4, "buy": 4}},
+	} {
+		db := openTest(t, fs, Options{})
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: fmt.Sprint("She bought tea ", round)})
+		if round == 2 {
+			if err := db.Rebuild(t.Context(), IndexText, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := db.Settings().Analyzer; !strings.HasPrefix(got, want.analyzer) {
+			t.Errorf("%d: analyzer %s, want %s", round, got, want.analyzer)
+		}
+		for query, n := range want.found {
+			if hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: query, OnlyWords: true}); len(hits) != n {
+				t.Errorf("%d: %q finds %d, want %d", round, query, len(hits), n)
+			}
+		}
+		mustCheck(t, db, round+1)
+		closeTest(t, db)
+	}
+	name(moving + older.Fingerprint())
+	o := Options{}
+	var log func() string
+	o.Logger, log = logged()
+	db := openTest(t, fs, o)
+	if db.tables.Words.Analyzer.Load().Older() || !strings.Contains(log(), "rebuild") {
+		t.Errorf("older rules after an interrupted move, log %s", log())
+	}
+	closeTest(t, db)
 }
 
 // TestRebuildIsDurable: a power cut right after a rebuild takes nothing of it back, and

@@ -213,15 +213,14 @@ func (w *recallWorld) judge(m Memories, q *memory.Query) (all []*judged, most fl
 
 func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 	var bag analysis.Bag
-	bag.AddQuery(w.db.tables.Words.Analyzer.Load(), query, 1)
-	terms := slices.Clone(bag.Terms())
+	analyzer := w.db.tables.Words.Analyzer.Load()
 	freqs := make([]map[string]float64, len(all))
 	lengths := make([]float64, len(all))
 	df := map[string]float64{}
 	total := 0.0
 	for i, j := range all {
 		bag.Reset()
-		bag.Add(w.db.tables.Words.Analyzer.Load(), j.Text, 1)
+		bag.Add(analyzer, j.Text, 1)
 		lengths[i] = float64(bag.Length())
 		total += lengths[i]
 		freqs[i] = map[string]float64{}
@@ -231,8 +230,23 @@ func (w *recallWorld) bm25(all []*judged, query string) (most float64) {
 		}
 	}
 	n := float64(len(all))
+	shares := analysis.Shares{All: len(all)}
+	for _, l := range analysis.MarkedLanguages() {
+		shares.Add(l, int(df[l.Mark()]))
+	}
+	reading := analyzer.Asked(query, &shares)
+	bag.Reset()
+	if err := bag.AddQueryIn(context.Background(), analyzer, query, 1, reading.In); err != nil {
+		panic(err) // the context never ends
+	}
+	terms := slices.Clone(bag.Terms())
+	extra := len(terms) - bag.Words()
 	for _, term := range terms {
-		weight := float64(term.Freq) * math.Log(1+(n-df[term.Term]+.5)/(df[term.Term]+.5))
+		if extra > 0 && df[term.Term] == 0 {
+			extra--
+			continue
+		}
+		weight := float64(term.Freq) * reading.Weight(term.In) * math.Log(1+(n-df[term.Term]+.5)/(df[term.Term]+.5))
 		most += weight
 		for i, j := range all {
 			part := 0.0
@@ -697,7 +711,7 @@ func TestExplain(t *testing.T) {
 		if p.Profile != tc.profile || p.InScope != 3 || p.Candidates != tc.candidates || p.Exhaustive != tc.exhaustive || p.Vector != tc.vector {
 			t.Errorf("%s: plan %+v", tc.profile, p)
 		}
-		if !slices.Equal(p.Terms, []string{"tea"}) {
+		if !slices.Equal(p.Terms, []string{"te", "tea"}) { // the texts are too short to say their language
 			t.Errorf("%s: terms %v", tc.profile, p.Terms)
 		}
 		for _, h := range r.Hits {

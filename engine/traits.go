@@ -21,6 +21,9 @@ import (
 func (db *DB) traits(ctx context.Context, p *prepared, bag *analysis.Bag, meta map[string]any) error {
 	words := &db.tables.Words
 	p.traits = nil
+	if words.Analyzer.Load().Older() {
+		return nil // of an index that has none, until it is made anew
+	}
 	if asks(p.rec.Text) {
 		p.traits = append(p.traits, invindex.Value{Field: layout.FieldTrait, Key: layout.TraitAsks})
 	}

@@ -28,6 +28,7 @@
 package analysis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -48,18 +49,23 @@ const (
 	maxWholeBytes = 256
 )
 
-// version is part of the fingerprint; raise it with every change of the rules, and with it autoVersion, which also
-// stands for those of the languages besides English.
+// The versions of the rules, which are part of the fingerprint. An index that was made by the first ones is read by
+// them until it is made anew: with every change of the rules comes a version, beside those that indexes on disks have.
 const (
-	version     = 1
-	autoVersion = 1
+	firstRules = 1
+	// newestRules have one term for the irregular forms of English words, for numbers whose groups are set apart, and
+	// for simplified and traditional ideographs; more forms of Arabic plurals; and more readings of texts that are too
+	// short to say their language.
+	newestRules = 2
 )
 
-// Config chooses an analyzer. It is stored with the database.
+// Config chooses an analyzer.
 type Config struct {
 	// Language is "auto" (also the default, when empty): that of each text; "english": words of other languages stay
-	// as they are; or "none": no stemming, no stop words.
+	// as they are; or "none": no stemming, no stop words. It is stored with the database.
 	Language string
+	// Index is the fingerprint of the index that is read, empty for a new one. That of older rules chooses these.
+	Index string
 }
 
 // The settings that exist.
@@ -72,58 +78,72 @@ const (
 // Analyzer turns text into terms. It is safe for concurrent use; its only state is a bounded cache of words,
 // which it shares with the others of the program.
 type Analyzer struct {
-	english     bool
-	detects     bool // the language of each text
-	words       *lexicon
-	fingerprint string
+	name    string // of its setting
+	english bool
+	detects bool // the language of each text
+	rules   int  // firstRules or newestRules
+	words   *lexicon
 }
 
 // New returns the analyzer for cfg. An unknown language is an error that names the known ones.
 func New(cfg Config) (*Analyzer, error) {
-	switch cfg.Language {
-	case "", Auto:
-		return NewAuto(), nil
-	case English:
-		return NewEnglish(), nil
-	case None:
-		return newAnalyzer(None, ofNone()), nil
+	name := cmp.Or(cfg.Language, Auto)
+	switch name {
+	case Auto, English, None:
+	default:
+		return nil, fmt.Errorf("analysis: unknown language %q: use %q, %q or %q", cfg.Language, Auto, English, None)
 	}
-	return nil, fmt.Errorf("analysis: unknown language %q: use %q, %q or %q", cfg.Language, Auto, English, None)
+	if strings.HasPrefix(cfg.Index, ruleName(name, firstRules)) {
+		return newAnalyzer(name, firstRules), nil
+	}
+	return newAnalyzer(name, newestRules), nil
 }
 
 // NewAuto returns the default analyzer, which finds the language of each text.
-func NewAuto() *Analyzer { return newAnalyzer(Auto, ofAuto()) }
+func NewAuto() *Analyzer { return newAnalyzer(Auto, newestRules) }
 
 // NewEnglish returns the analyzer of English.
-func NewEnglish() *Analyzer { return newAnalyzer(English, ofEnglish()) }
+func NewEnglish() *Analyzer { return newAnalyzer(English, newestRules) }
 
-func newAnalyzer(name, fingerprint string) *Analyzer {
-	if name == None {
-		return &Analyzer{words: plainWords(), fingerprint: fingerprint}
+// FirstEnglish returns the analyzer of English of the first version, whose terms lexical vectors are made of.
+func FirstEnglish() *Analyzer { return newAnalyzer(English, firstRules) }
+
+func newAnalyzer(name string, rules int) *Analyzer {
+	a := &Analyzer{name: name, english: name != None, detects: name == Auto, rules: rules}
+	if a.english {
+		a.words = englishWords[rules-firstRules]()
+	} else {
+		a.words = plainWords()
 	}
-	return &Analyzer{english: true, detects: name == Auto, words: englishWords(), fingerprint: fingerprint}
+	return a
 }
 
-// The fingerprints are those of the program: each is found once, since the probe takes
+// Older reports whether there are newer rules than those of the analyzer.
+func (a *Analyzer) Older() bool { return a.rules < newestRules }
+
+// fingerprints are those of the program by version of the rules and name: each is found once, since the probe takes
 // longer than to open a small database.
-var (
-	ofAuto    = fingerprint(Auto, autoVersion, probeText+languageProbe)
-	ofEnglish = fingerprint(English, version, probeText)
-	ofNone    = fingerprint(None, version, probeText)
-)
+var fingerprints = func() (all [newestRules - firstRules + 1]map[string]func() string) {
+	for i := range all {
+		all[i] = map[string]func() string{}
+		for name, probe := range map[string]string{Auto: probeText + languageProbe, English: probeText, None: probeText} {
+			all[i][name] = sync.OnceValue(func() string {
+				return fmt.Sprintf("%s%016x", ruleName(name, firstRules+i), newAnalyzer(name, firstRules+i).probe(probe))
+			})
+		}
+	}
+	return all
+}()
 
-func fingerprint(name string, version int, probe string) func() string {
-	return sync.OnceValue(func() string {
-		return fmt.Sprintf("%s-%d-%016x", name, version, newAnalyzer(name, "").probe(probe))
-	})
-}
+// ruleName is what fingerprints of a version begin with.
+func ruleName(name string, rules int) string { return fmt.Sprintf("%s-%d-", name, rules) }
 
 // Detects reports whether the analyzer finds the language of each text.
 func (a *Analyzer) Detects() bool { return a.detects }
 
 // Fingerprint names what the analyzer does: language, version of the rules, and a hash of the tokens of a probe text.
 // An index built under another fingerprint must be rebuilt.
-func (a *Analyzer) Fingerprint() string { return a.fingerprint }
+func (a *Analyzer) Fingerprint() string { return fingerprints[a.rules-firstRules][a.name]() }
 
 // Token is one term and the bytes text[Start:End] it came from. Where normalisation changed the length of a word, the
 // parts of that word span all of it.

@@ -13,6 +13,9 @@ import (
 type TermFreq struct {
 	Term string
 	Freq uint32
+	// In are the languages in which a query that was read in several has the term; English is among them, or 0 stands
+	// for it.
+	In Languages
 }
 
 // Bag gathers the terms of one document or query with weighted counts. The zero Bag is ready; a Bag kept across
@@ -33,6 +36,7 @@ type Bag struct {
 type count struct {
 	entry *entry
 	freq  uint32
+	in    Languages // see TermFreq
 }
 
 const (
@@ -78,6 +82,17 @@ func (b *Bag) AddContext(ctx context.Context, a *Analyzer, text string, weight u
 		return ctx.Err()
 	}
 	s := scanner{a: a, bag: b, weight: weight, detects: a.detects, meter: meter{ctx: ctx}}
+	s.scan(text)
+	return s.err
+}
+
+// AddField is AddContext for a field of a document beside its text, such as a name. However short, it is read in the
+// language that it says, or as in English: what the text is in does not follow from it.
+func (b *Bag) AddField(ctx context.Context, a *Analyzer, text string, weight uint32) error {
+	if weight == 0 {
+		return ctx.Err()
+	}
+	s := scanner{a: a, bag: b, weight: weight, detects: a.detects, field: true, meter: meter{ctx: ctx}}
 	s.scan(text)
 	return s.err
 }
@@ -154,20 +169,21 @@ func (b *Bag) addRounds(ctx context.Context, a *Analyzer, text string, weight ui
 		}
 		b.words = max(b.words, len(round.counts))
 		for _, c := range round.counts {
-			all.raise(c.entry, c.freq)
+			all.raise(c.entry, c.freq).in |= Languages(0).With(v.of([]byte(c.entry.term)))
 		}
 	}
 	for _, c := range all.counts {
-		b.add(c.entry, c.freq)
+		b.add(c.entry, c.freq).in |= c.in
 	}
 	return len(all.counts) > 0, nil
 }
 
 // raise counts a term at least so often.
-func (b *Bag) raise(e *entry, freq uint32) {
+func (b *Bag) raise(e *entry, freq uint32) *count {
 	c := b.find(e)
 	b.length = addSaturating(b.length, max(c.freq, freq)-c.freq)
 	c.freq = max(c.freq, freq)
+	return c
 }
 
 // mark adds the term that marks documents of a language. It is no word, and has no part in the length.
@@ -249,7 +265,7 @@ func (b *Bag) Terms() []TermFreq {
 	b.terms = slices.Grow(b.terms[:0], len(order))
 	for _, o := range order {
 		c := &b.counts[o&place]
-		b.terms = append(b.terms, TermFreq{Term: c.entry.term, Freq: c.freq})
+		b.terms = append(b.terms, TermFreq{Term: c.entry.term, Freq: c.freq, In: c.in})
 	}
 	b.sorted = true
 	return b.terms
@@ -286,16 +302,17 @@ func (b *Bag) First(ctx context.Context, n int) ([]TermFreq, error) {
 	slices.SortFunc(least, order)
 	terms := make([]TermFreq, n)
 	for i := range terms {
-		terms[i] = TermFreq{Term: least[i].entry.term, Freq: least[i].freq}
+		terms[i] = TermFreq{Term: least[i].entry.term, Freq: least[i].freq, In: least[i].in}
 	}
 	return terms, nil
 }
 
 // add counts one token.
-func (b *Bag) add(e *entry, weight uint32) {
+func (b *Bag) add(e *entry, weight uint32) *count {
 	b.length = addSaturating(b.length, weight)
 	c := b.find(e)
 	c.freq = addSaturating(c.freq, weight)
+	return c
 }
 
 // find returns the count of a token's term, which is 0 for one that is new.

@@ -122,6 +122,7 @@ type tally struct {
 	seen    map[string]bool
 	writing [scriptCount]bool
 	hint    bool // something in Latin letters is not English
+	english int  // function words of English alone
 }
 
 // detect returns the languages that a text is written in, one for each script of it. What does not say its language
@@ -192,6 +193,7 @@ func (t *tally) word(word string) {
 		t.vote(votes, 1)
 	case bits.OnesCount32(votes) == 1:
 		t.vote(votes, 3)
+		t.english += int(votes & 1)
 	default:
 		t.vote(votes, 2)
 		if alsoEnglish[word] {

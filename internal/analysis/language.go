@@ -111,10 +111,10 @@ func (l Language) Code() string { return tongues[l].code }
 // Languages is a set of languages besides English.
 type Languages uint32
 
-// All returns the languages of the set in their order.
+// All returns the languages of the set in their order, but Unsure.
 func (s Languages) All() iter.Seq[Language] {
 	return func(yield func(Language) bool) {
-		for ; s != 0; s &= s - 1 {
+		for s &= 1<<languageCount - 1; s != 0; s &= s - 1 {
 			if !yield(Language(bits.TrailingZeros32(uint32(s)))) {
 				return
 			}
@@ -159,6 +159,9 @@ func (v *voices) of(word []byte) Language {
 // rounds returns the voices in which a query is read so that each of its words is read in each of the languages: in
 // the first round as by an analyzer of English, then in a language of each script.
 func (s Languages) rounds() []voices {
+	if s.Has(Unsure) {
+		s |= latinLanguages
+	}
 	var by [scriptCount][]Language
 	most := 0
 	for l := range s.All() {
@@ -235,16 +238,21 @@ func (a *Analyzer) Readings(ctx context.Context, text string, in Languages) ([][
 	return readings, nil
 }
 
-// Mark returns the term by which the documents are found that were analysed in a language.
-func (l Language) Mark() string { return MarkPrefix + tongues[l].code }
+// Mark returns the term by which the documents are found that were analysed in a language, or may be in any.
+func (l Language) Mark() string {
+	if l == Unsure {
+		return MarkPrefix + unsureCode
+	}
+	return MarkPrefix + tongues[l].code
+}
 
-// MarkedLanguages returns all languages that documents are marked with.
+// MarkedLanguages returns all languages that documents are marked with, Unsure the last.
 func MarkedLanguages() []Language {
-	all := make([]Language, 0, languageCount-1)
+	all := make([]Language, 0, languageCount)
 	for l := base + 1; l < languageCount; l++ {
 		all = append(all, l)
 	}
-	return all
+	return append(all, Unsure)
 }
 
 // marks are the entries of the terms that mark documents.

@@ -93,13 +93,17 @@ func (k *wordKey) slot() uint64 {
 // readers and writers meet only in one atomic pointer.
 type lexicon struct {
 	english bool
+	rules   int
 	slots   [lexiconSlots]atomic.Pointer[entry]
 }
 
 // The lexicons of a program: what becomes of a word depends on nothing else.
 var (
-	englishWords = sync.OnceValue(func() *lexicon { return &lexicon{english: true} })
-	plainWords   = sync.OnceValue(func() *lexicon { return new(lexicon) })
+	englishWords = [...]func() *lexicon{
+		sync.OnceValue(func() *lexicon { return &lexicon{english: true, rules: firstRules} }),
+		sync.OnceValue(func() *lexicon { return &lexicon{english: true, rules: newestRules} }),
+	}
+	plainWords = sync.OnceValue(func() *lexicon { return new(lexicon) })
 )
 
 // lookup returns the entry of a folded word that is read in a language. The word may be reused after the call.
@@ -135,6 +139,9 @@ func (l *lexicon) analyze(e *entry, word string, in Language) {
 	switch {
 	case in != base:
 		e.asking = l.english && (stopWords[word] || askingWords[word])
+		if l.rules > firstRules {
+			word = regularIn(in, word)
+		}
 		e.term = termIn(in, word)
 	case len(word) > MaxTermBytes:
 		e.term = shorten(word)
@@ -146,18 +153,28 @@ func (l *lexicon) analyze(e *entry, word string, in Language) {
 		e.term = ""
 	case isLowerASCII(word):
 		e.asking = askingWords[word]
-		env := stemmers.Get().(*snowballstem.Env)
-		env.SetCurrent(word)
-		stemmer.Stem(env)
-		if stem := env.Current(); strings.HasPrefix(word, stem) {
-			e.term = word[:len(stem)]
-		} else {
-			e.term = strings.Clone(stem) // it may be a part of a word that nothing else needs
+		if regular, ok := irregular[word]; ok && l.rules > firstRules {
+			word = regular
 		}
-		env.SetCurrent("")
-		stemmers.Put(env)
+		e.term = englishStem(word)
 	}
 	e.settle()
+}
+
+// englishStem returns the stem of a word of small ASCII letters, as a part of it where it can.
+func englishStem(word string) string {
+	env := stemmers.Get().(*snowballstem.Env)
+	env.SetCurrent(word)
+	stemmer.Stem(env)
+	stem := env.Current()
+	if strings.HasPrefix(word, stem) {
+		stem = word[:len(stem)]
+	} else {
+		stem = strings.Clone(stem) // it may be a part of a word that nothing else needs
+	}
+	env.SetCurrent("")
+	stemmers.Put(env)
+	return stem
 }
 
 var stemmers = sync.Pool{New: func() any { return snowballstem.NewEnv("") }}

@@ -30,12 +30,16 @@ var arabicParticles = endings{list: strings.Fields("و ف ب ل ك"), least: 4, 
 
 // arabicStem takes the article off, which a word loses in a compound, before Snowball does the rest.
 func arabicStem(w string) string {
-	w = arabicLetters().Replace(w)
+	return arabicLetters().Replace(snowball(arabic.Stem, withoutArticle(arabicLetters().Replace(w))))
+}
+
+// withoutArticle takes off what a word is written together with.
+func withoutArticle(w string) string {
 	short := arabicArticles.cutFront(w)
 	if len(short) == len(w) && strings.HasPrefix(w, "و") {
 		short = arabicParticles.cutFront(w)
 	}
-	return arabicLetters().Replace(snowball(arabic.Stem, short))
+	return short
 }
 
 var (

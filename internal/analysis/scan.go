@@ -18,9 +18,11 @@ type scanner struct {
 	added  bool // bag has got a token
 
 	detects bool     // the language of the text
+	field   bool     // the text is none of its own; see readShort
 	voices  voices   // the languages that it is read in
 	ask     Language // whose function words a query leaves out, but in English
 	heard   uint8    // not 0: something that is not English
+	past    int      // the end of what was read as a number in groups
 
 	chain chain // the identifier being read
 	run   run   // the stretch of text without spaces being read
@@ -128,6 +130,9 @@ func (s *scanner) scan(text string) {
 	if head < len(text) {
 		s.read(head, len(text))
 	}
+	if s.err == nil && len(text) <= shortBytes && !s.field && s.a.rules > firstRules {
+		s.readShort(before)
+	}
 }
 
 // listen looks for the languages of the text. Where it is in others than English, what was read since a place is taken
@@ -137,6 +142,7 @@ func (s *scanner) listen(before place, head int) int {
 		return head
 	}
 	s.back(before)
+	s.past = 0
 	if s.bag != nil {
 		for l := range s.voices.set().All() {
 			s.bag.mark(l)
@@ -183,6 +189,9 @@ func (s *scanner) read(lo, hi int) {
 			continue
 		}
 		s.flushPlain()
+		if c := text[i]; i >= s.past && (classes[c] == digit || c == '(' || c == '+') && s.a.rules > firstRules {
+			s.grouped(i, hi)
+		}
 		end, plain := chunkEnd(text, i)
 		if plain {
 			s.scanASCII(i, end)

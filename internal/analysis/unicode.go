@@ -127,6 +127,7 @@ func (s *scanner) cluster(kind script, text string, lo, hi int) {
 	if text == "" {
 		return
 	}
+	text = s.simplify(text)
 	if r.n > 0 {
 		s.pair(r.last, text, r.lo, hi)
 	}

@@ -107,11 +107,34 @@ func (s *scanner) word(g *segment, lo, hi int) {
 	parts := splitCase(bounds[:0], g.text[lo:hi])
 	for i := 1; i < len(parts); i++ {
 		from, to := lo+parts[i-1], lo+parts[i]
+		if end := s.lettersFrom(g.text[lo:hi], parts, i-1); end > 0 {
+			s.term(g, from, lo+end)
+		}
 		// One letter alone says nothing.
 		if to-from > 1 || classes[g.text[from]] == digit {
 			s.term(g, from, to)
 		}
 	}
+}
+
+// lettersFrom returns the end of the letters that begin with a part, if they have several parts and stand beside digits:
+// of iPhone15 those of iPhone are a term, too. It is 0 where they are none.
+func (s *scanner) lettersFrom(word string, parts []int, at int) int {
+	isNumber := func(i int) bool {
+		r, _ := utf8.DecodeRuneInString(word[parts[i]:])
+		return unicode.IsNumber(r)
+	}
+	if s.a.rules == firstRules || isNumber(at) || at > 0 && !isNumber(at-1) {
+		return 0
+	}
+	end := at + 1
+	for end < len(parts)-1 && !isNumber(end) {
+		end++
+	}
+	if end == at+1 || parts[end]-parts[at] == len(word) {
+		return 0
+	}
+	return parts[end]
 }
 
 // term emits text[lo:hi] of a segment, folded and stemmed.

@@ -21,13 +21,24 @@ type Pair struct{ Memory, Question string }
 //go:embed languages.txt
 var text string
 
+//go:embed short.txt
+var short string
+
 // All returns the languages in the order of the file.
-func All() []Language {
+func All() []Language { return read(text) }
+
+// Short returns ten languages with notes of one to three words, most of which have no word that says their language.
+func Short() []Language { return read(short) }
+
+func read(text string) []Language {
 	var all []Language
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		if head, ok := strings.CutPrefix(line, "# "); ok {
 			code, name, _ := strings.Cut(head, " ")
+			if len(code) != len("en") {
+				continue // a remark
+			}
 			all = append(all, Language{Code: code, Name: name})
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/state/statetest"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // host is a database of nothing but a state.
@@ -40,6 +41,8 @@ func (h *host) Scopes() *selection.Cache { return h.scopes }
 func (h *host) Clock() time.Time         { return time.UnixMilli(h.st.Now) }
 func (h *host) View() part.View          { return nil }
 func (h *host) Graph() *graph.Part       { return nil }
+
+func (h *host) Trust(s *spaces.Space) (policy.Trust, bool) { return s.Trust(), true }
 
 func (h *host) Load(v layout.Version, _ bool) (memory.Memory, error) {
 	rec, err := h.st.Record(v)

@@ -10,13 +10,14 @@ import (
 // languages are those that the query is read in besides English.
 func (r *recalling) languages(ctx context.Context) (analysis.Languages, error) {
 	if r.read.known {
-		return r.read.in, nil
+		return r.read.reading.In, nil
 	}
-	in, err := r.st.Languages(ctx, r.set)
+	shares, err := r.st.Languages(ctx, r.set)
 	if err != nil {
 		return 0, err
 	}
-	r.read.in, r.read.known = in, true
+	r.read.reading, r.read.known = r.st.Words.Analyzer.Load().Asked(r.q.Text, &shares), true
+	in := r.read.reading.In
 	if r.q.Explain && in != 0 {
 		r.plan.Languages = strings.Fields(in.String())
 	}

@@ -64,8 +64,8 @@ type recalling struct {
 	stats invindex.Stats
 	words int      // that the terms stand for; a word in several languages is several terms
 	read  struct { // see languages
-		in    analysis.Languages
-		known bool
+		reading analysis.Reading
+		known   bool
 	}
 	when    whenAsked
 	bound   *invindex.Query // nil: the conditions on hits are in set already
@@ -265,7 +265,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	words := make([]string, len(terms))
 	for i, t := range terms {
 		words[i] = t.Term
-		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
+		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq) * r.read.reading.Weight(t.In)})
 	}
 	r.words = min(bag.Words(), len(words))
 	if r.q.Explain {

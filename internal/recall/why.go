@@ -91,8 +91,12 @@ func (y *whying) analyse(ctx context.Context) error {
 	bag := analysis.Bags.Get().(*analysis.Bag)
 	defer analysis.Bags.Put(bag)
 	bag.Reset()
-	for _, text := range texts {
-		if err := bag.AddContext(ctx, analyzer, text, 1); err != nil {
+	for i, text := range texts {
+		add := bag.AddField
+		if i == 0 {
+			add = bag.AddContext
+		}
+		if err := add(ctx, analyzer, text, 1); err != nil {
 			return err
 		}
 	}

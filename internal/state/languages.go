@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,10 +50,8 @@ func (s *State) spoken(ctx context.Context) (analysis.Languages, error) {
 			return 0, TextError(doingRecall, err)
 		}
 		for _, l := range analysis.MarkedLanguages() {
-			for _, t := range terms {
-				if t == l.Mark() {
-					of.Add(analysis.Languages(0).With(l))
-				}
+			if slices.Contains(terms, l.Mark()) {
+				of.Add(analysis.Languages(0).With(l))
 			}
 		}
 		of.found.Store(true)
@@ -65,26 +64,26 @@ func isMark(term []byte) (rank int, ok bool) {
 	return 0, strings.HasPrefix(string(term), analysis.MarkPrefix)
 }
 
-// Languages are those besides English that documents of a set are in.
-func (s *State) Languages(ctx context.Context, in *roaring.Bitmap) (set analysis.Languages, err error) {
+// Languages say in which languages the documents of a set are.
+func (s *State) Languages(ctx context.Context, in *roaring.Bitmap) (shares analysis.Shares, err error) {
 	all, err := s.spoken(ctx)
 	if all == 0 || err != nil {
-		return 0, err
+		return shares, err
 	}
 	var marks []string
-	for l := range all.All() {
-		marks = append(marks, l.Mark())
+	var spoken []analysis.Language
+	for _, l := range analysis.MarkedLanguages() {
+		if all.Has(l) {
+			marks, spoken = append(marks, l.Mark()), append(spoken, l)
+		}
 	}
 	stats, err := s.Index.Stats(ctx, s.Postings, marks, invindex.Docs{Set: in})
 	if err != nil {
-		return 0, TextError(doingRecall, err)
+		return shares, TextError(doingRecall, err)
 	}
-	i := 0
-	for l := range all.All() {
-		if stats.DF[i] > 0 {
-			set = set.With(l)
-		}
-		i++
+	shares.All = int(stats.N)
+	for i, l := range spoken {
+		shares.Add(l, int(stats.DF[i]))
 	}
-	return set, nil
+	return shares, nil
 }
