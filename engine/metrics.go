@@ -16,7 +16,7 @@ import (
 const stageEmbed = "embed"
 
 // stages are those of recalls: each has a timer of its own.
-var stages = []string{
+var stages = [...]string{
 	stageEmbed, "scope", "statistics", "conditions", "text", "vectors", "graph", "neighbours", "terms", "turns", "trust", "rank", "near words", "fetch",
 }
 
@@ -26,14 +26,14 @@ type meters struct {
 	apply, sync      metrics.Timer
 	recall           metrics.Timer
 	recallFailed     atomic.Uint64
-	stages           [13]metrics.Timer // in the order of their names
+	stages           [len(stages)]metrics.Timer // in the order of their names
 	gone             [layout.Reasons]atomic.Uint64
 }
 
 // stage counts how long a stage took. One without a timer is an error of a test, see
 // TestMetricsStages.
 func (m *meters) stage(name string, took time.Duration) {
-	if i := slices.Index(stages, name); i >= 0 {
+	if i := slices.Index(stages[:], name); i >= 0 {
 		m.stages[i].Observe(took)
 	}
 }

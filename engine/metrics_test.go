@@ -34,7 +34,7 @@ func TestMetricsStages(t *testing.T) {
 		}
 	}
 	slices.Sort(found)
-	want := slices.Sorted(slices.Values(stages))
+	want := slices.Sorted(slices.Values(stages[:]))
 	equalSlices(t, "stages", slices.Compact(found), want)
 	if len(stages) != len((&meters{}).stages) {
 		t.Errorf("%d stages and %d timers", len(stages), len((&meters{}).stages))
