@@ -130,7 +130,7 @@ func (tx *Tx) asOf(lsn uint64, fn func(*Tx) error) error {
 		return err
 	}
 	defer tx.db.unpin(tx.lease, p)
-	past := &Tx{db: tx.db, state: p.state, lease: tx.lease}
+	past := &Tx{db: tx.db, state: p.state, lease: tx.lease, trust: tx.trust}
 	past.state.Now = tx.state.Now
 	defer func() { past.done = true }()
 	return fn(past)

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/recall"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -60,6 +62,55 @@ func TestSessionShare(t *testing.T) {
 	hits, _ = recalled(t, db, q)
 	if a, b := hits["right"], hits["wrong"]; a.Score != b.Score || a.Parts.Session != 0 {
 		t.Errorf("with AnySession: %v, %v", a.Parts, b.Parts)
+	}
+}
+
+// TestSecondLook: what shares the terms of the first hits counts more, unless a first hit has
+// all that was asked; the plan shows the terms, and a query can decline.
+func TestSecondLook(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), setup{})
+	for i, text := range []string{
+		"Nora adopted a greyhound called Biscuit", "Biscuit hates the rain, says Nora", "Nora went home",
+		"the greyhound track is closed", strings.Repeat("ÿ", recall.FirstHitBytes), "a day without anything", "nothing more",
+	} {
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint(i), Scope: memory.Scope{User: "u"}, Text: text})
+	}
+	mustStore(t, db.Memories(), memory.Memory{ID: "hidden", Scope: memory.Scope{User: "v"}, Text: "Nora's greyhound Secretariat"})
+	for i, text := range []string{"Nora adopted a greyhound called Biscuit", "Biscuit hates the rain, says Nora"} {
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("turn", i), Scope: memory.Scope{User: "w", Run: "r"}, Text: text})
+	}
+	q := memory.Query{Scope: memory.Scope{User: "u"}, Text: "weather that Nora's greyhound dislikes"}
+	hits, plan := recalled(t, db, q)
+	if !slices.Contains(plan.SecondLook, "biscuit") || slices.Contains(plan.SecondLook, "nora") || slices.Contains(plan.SecondLook, "secretariat") || len(plan.SecondLook) > recall.FirstHitTerms {
+		t.Errorf("the second look is for %q", plan.SecondLook)
+	}
+	if said := hits["1"].Parts; said.SecondLook <= 0 {
+		t.Errorf("a turn with the term of a first hit has %v", said)
+	}
+	for _, h := range hits {
+		if sum := h.Parts.BM25 + h.Parts.Neighbours + h.Parts.Session + h.Parts.SecondLook; sum != h.Score {
+			t.Errorf("%s has %v of parts %v", h.ID, h.Score, h.Parts)
+		}
+	}
+	for what, q := range map[string]memory.Query{
+		"OneLook":           {Scope: q.Scope, Text: q.Text, OneLook: true},
+		"a hit with all":    {Scope: q.Scope, Text: "Nora's greyhound"},
+		"operators":         {Scope: q.Scope, Text: q.Text, Syntax: memory.SyntaxOperators},
+		"nothing was found": {Scope: q.Scope, Text: "zebra"},
+		"turns":             {Scope: memory.Scope{User: "w"}, Text: q.Text},
+	} {
+		hits, plan := recalled(t, db, q)
+		if len(plan.SecondLook) > 0 {
+			t.Errorf("%s: the second look is for %q", what, plan.SecondLook)
+		}
+		for _, h := range hits {
+			if h.Parts.SecondLook != 0 {
+				t.Errorf("%s: %s has %v", what, h.ID, h.Parts)
+			}
+		}
+	}
+	if _, plan := recalled(t, db, memory.Query{Scope: q.Scope, Text: strings.Repeat("ÿ", recall.FirstHitBytes) + " zebra"}); len(plan.SecondLook) > recall.FirstHitTerms {
+		t.Errorf("of a long word: %d terms", len(plan.SecondLook))
 	}
 }
 

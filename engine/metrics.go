@@ -17,7 +17,7 @@ const stageEmbed = "embed"
 
 // stages are those of recalls: each has a timer of its own.
 var stages = [...]string{
-	stageEmbed, "scope", "statistics", "conditions", "text", "vectors", "graph", "neighbours", "terms", "turns", "trust", "rank", "near words", "fetch",
+	stageEmbed, "scope", "statistics", "conditions", "text", "vectors", "graph", "neighbours", "terms", "turns", "second look", "trust", "rank", "near words", "fetch", "rerank",
 }
 
 // meters count what the database does since it was opened.

@@ -6,11 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
-	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // point is a read point: the store, the indexes and the tables as of one LSN.
@@ -58,26 +56,6 @@ type lease struct {
 	points  []*point
 	calls   int  // that run, one within another
 	expired bool // nothing is held any more, and no call begins
-
-	trusts struct {
-		mu sync.Mutex
-		of map[*spaces.Space]policy.Trust // when a recall of the View first asked
-	}
-}
-
-// trusted is what the vectors of a space have shown when it was first asked.
-func (l *lease) trusted(s *spaces.Space) policy.Trust {
-	l.trusts.mu.Lock()
-	defer l.trusts.mu.Unlock()
-	t, ok := l.trusts.of[s]
-	if !ok {
-		if l.trusts.of == nil {
-			l.trusts.of = map[*spaces.Space]policy.Trust{}
-		}
-		t = s.Trust()
-		l.trusts.of[s] = t
-	}
-	return t
 }
 
 // newPoint is the state as of an LSN, the newest one. The lock is held.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
@@ -55,10 +56,27 @@ func (h *recallHost) Load(v layout.Version, vectors bool) (memory.Memory, error)
 // Trust is what the vectors of a space have shown: one and the same in a View, whose answers stand
 // still, and what the newest question has left for a recall by itself, which others learn from.
 func (h *recallHost) Trust(s *spaces.Space) (trust policy.Trust, learns bool) {
-	if h.lease == nil {
+	if h.trust == nil {
 		return s.Trust(), h.writes == nil && !h.state.Past
 	}
-	return h.lease.trusted(s), false
+	return h.trust.in(s), false
+}
+
+// trust is what the vectors of each space had shown when a recall of a View first asked.
+type trust struct {
+	mu sync.Mutex
+	of map[*spaces.Space]policy.Trust
+}
+
+func (t *trust) in(s *spaces.Space) policy.Trust {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	shown, ok := t.of[s]
+	if !ok {
+		shown = s.Trust()
+		t.of[s] = shown
+	}
+	return shown
 }
 
 func (h *recallHost) Touch(seqs []uint64, now int64) { h.db.touch(seqs, now) }

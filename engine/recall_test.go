@@ -150,7 +150,7 @@ func (w *recallWorld) query(p memory.Profile) memory.Query {
 	q := memory.Query{
 		Scope:   []memory.Scope{{User: "ada"}, {Run: "r1"}, {User: "ada", Agent: "a1"}, {User: "bob"}, {User: "bob", Run: "r2"}}[w.rng.IntN(5)],
 		Text:    w.sentence(6),
-		Profile: p, Limit: 1 + w.rng.IntN(40), NoTouch: true,
+		Profile: p, Limit: 1 + w.rng.IntN(40), NoTouch: true, OneLook: true,
 	}
 	if w.rng.IntN(3) == 0 {
 		q.Filter = filter.In("n", 0, 1)
@@ -325,9 +325,10 @@ func (w *recallWorld) best(m Memories, q *memory.Query, trust *memory.Trust) []*
 		case !found: // by the vectors alone
 			j.hit, j.score = true, cosine(q.Embedding, j.Embedding)
 		case trust != nil && trust.Weight > 0:
-			j.signals.Cosine = max(0, (cosine(q.Embedding, j.Embedding)-trust.Mean)/trust.Deviation-trust.Floor)
+			z := (cosine(q.Embedding, j.Embedding) - trust.Mean) / trust.Deviation
+			j.signals.Cosine = max(0, z-trust.Floor) + .001*max(0, z+4)
 			j.score += trust.Weight * j.signals.Cosine
-			j.hit = j.score > 0
+			j.hit = true
 		}
 	}
 	w.checkTrust(q, all, found, trust)
@@ -408,7 +409,7 @@ func (w *recallWorld) compare(q *memory.Query, got []memory.Hit, all []*judged) 
 }
 
 func partsSum(p memory.Signals) float64 {
-	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.Recency + p.Access + p.Importance + p.Confidence
+	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.SecondLook + p.Recency + p.Access + p.Importance + p.Confidence + p.Fact
 }
 
 // ask compares the answers of both profiles with brute force.
@@ -631,10 +632,10 @@ func TestNegativeCosineAndMissingSignals(t *testing.T) {
 	}{
 		// The text counts although the vector is against it; what has neither is
 		// no hit.
-		{memory.ProfileBest, []string{"with it", "only text", "against it", "opposite"}},
+		{memory.ProfileBest, []string{"against it", "only text", "with it", "opposite"}},
 		{memory.ProfileText, []string{"against it", "only text"}},
 		{memory.ProfileVector, []string{"with it", "against it", "opposite"}},
-		{memory.ProfileSubstrate, []string{"with it", "against it", "opposite"}},
+		{memory.ProfileSubstrate, []string{"against it", "only text", "with it", "opposite"}},
 		// A missing signal is 0, which is more than a cosine below it.
 		{memory.ProfileHybrid, []string{"with it", "only text", "neither", "against it", "opposite"}},
 	} {
@@ -642,7 +643,7 @@ func TestNegativeCosineAndMissingSignals(t *testing.T) {
 		hits := mustRecall(t, db.Memories(), q)
 		equalSlices(t, string(tc.profile), hitIDs(hits), tc.want)
 		for _, h := range hits {
-			if negative := h.Parts.Cosine < 0; negative != (tc.profile != memory.ProfileBest && tc.profile != memory.ProfileText && h.Embedding == nil && (h.ID == "against it" || h.ID == "opposite")) {
+			if negative := h.Parts.Cosine < 0; negative != ((tc.profile == memory.ProfileVector || tc.profile == memory.ProfileHybrid) && h.Embedding == nil && (h.ID == "against it" || h.ID == "opposite")) {
 				t.Errorf("%s: %s has the cosine %v", tc.profile, h.ID, h.Parts.Cosine)
 			}
 		}
@@ -692,7 +693,7 @@ func TestExplain(t *testing.T) {
 		{memory.ProfileVector, []float32{1, 0}, 3, true, "default", "scope vectors rank fetch"},
 		{memory.ProfileHybrid, []float32{1, 0}, 3, true, "default", "scope vectors text rank fetch"},
 		{memory.ProfileSubstrate, nil, 1, false, "", "scope statistics text rank fetch"},
-		{memory.ProfileSubstrate, []float32{1, 0}, 3, true, "default", "scope vectors rank fetch"},
+		{memory.ProfileSubstrate, []float32{1, 0}, 3, true, "default", "scope statistics text vectors trust vectors rank fetch"},
 	} {
 		r, err := db.Memories().Recall(t.Context(), memory.Query{
 			Scope: ada, Text: "tea", Embedding: tc.embedding, Profile: tc.profile, Explain: true,

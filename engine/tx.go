@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // Tx is a transaction: the argument of the functions given to View and Update. It
@@ -30,6 +31,7 @@ type Tx struct {
 	done  bool
 	point *point // of a View
 	lease *lease // nil: the whole transaction is one call, or a View has no age
+	trust *trust // of a View
 
 	*writes // nil in a View
 }
@@ -113,7 +115,10 @@ func (tx *Tx) check(doing string, write bool) error {
 // It never waits for a writer. Where fn takes longer than Options.MaxViewAge, the calls
 // that it begins from then on return ErrViewExpired.
 func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
-	return db.view(ctx, db.points.lease(), fn)
+	return db.view(ctx, db.points.lease(), func(tx *Tx) error {
+		tx.trust = &trust{of: map[*spaces.Space]policy.Trust{}}
+		return fn(tx)
+	})
 }
 
 // view is View under a lease, nil for fn that is one call.

@@ -523,7 +523,7 @@ func TestScoresOfMetrics(t *testing.T) {
 				switch p {
 				case memory.ProfileHybrid:
 					want = policy.Hybrid().Cosine * mixed[metric][h.ID]
-				case memory.ProfileBest:
+				case memory.ProfileBest, memory.ProfileSubstrate:
 					want = mixed[metric][h.ID] // the text has found nothing
 				}
 				if math.Abs(h.Parts.Cosine-want) > 1e-6 {

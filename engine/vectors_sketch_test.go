@@ -88,10 +88,15 @@ func (w *sketchWorld) vector() []float32 {
 }
 
 // all is the whole scope of a query, each memory scored exactly, in order.
-func (w *sketchWorld) all(t *testing.T, q memory.Query) []memory.Hit {
+func (w *sketchWorld) all(t *testing.T, m Memories, q memory.Query) []memory.Hit {
 	t.Helper()
 	q.Limit, q.Exact = valid.MaxLimit, true
-	hits := mustRecall(t, w.db.Memories(), q)
+	result, err := m.Recall(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hits := result.Hits
+	trust := result.Plan.Trust
 	for _, h := range hits {
 		vec, ok := w.vecs[h.ID]
 		similarity, weight := 0.0, 1.0
@@ -100,14 +105,18 @@ func (w *sketchWorld) all(t *testing.T, q memory.Query) []memory.Hit {
 		}
 		if q.Profile != memory.ProfileVector {
 			weight = .5
-			if q.Profile == memory.ProfileBest {
-				weight, similarity = .6, max(0, similarity)
-			}
 			if ok && w.metric == MetricL2 {
 				similarity = 1 / (1 - scoreBy(w.metric, q.Embedding, vec))
 			}
 			if w.metric == MetricDot {
 				similarity = max(-1, min(1, similarity))
+			}
+			if q.Profile == memory.ProfileBest {
+				weight = 0
+				if ok && trust != nil && trust.Weight > 0 {
+					z := (similarity - trust.Mean) / trust.Deviation
+					weight, similarity = trust.Weight, max(0, z-trust.Floor)+.001*max(0, z+4)
+				}
 			}
 		}
 		if math.Abs(h.Parts.Cosine-weight*similarity) > 1e-5 || math.Abs(partsSum(h.Parts)-h.Score) > 1e-12 {
@@ -145,12 +154,24 @@ func TestScopesBySketches(t *testing.T) {
 				if w.rng.IntN(3) == 0 {
 					q.Filter = filter.In("n", 0, 1)
 				}
-				all := w.all(t, q)
-				for _, q.Exact = range []bool{false, true} {
-					got, err := w.db.Memories().Recall(context.Background(), q)
-					if err != nil {
-						t.Fatal(err)
+				var all []memory.Hit
+				var answers []memory.Result
+				err := w.db.View(t.Context(), func(tx *Tx) error { // where the weight of the vectors stands still
+					all = w.all(t, tx.Memories(), q)
+					for _, q.Exact = range []bool{false, true} {
+						got, err := tx.Memories().Recall(context.Background(), q)
+						if err != nil {
+							return err
+						}
+						answers = append(answers, got)
 					}
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, got := range answers {
+					q.Exact = i == 1
 					found, want := briefly(got.Hits), briefly(all[:q.Limit])
 					if !q.Exact {
 						best := len(want)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/recall"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -133,6 +134,9 @@ func TestWhyAgrees(t *testing.T) {
 		{Text: "+tea garden", Syntax: memory.SyntaxOperators},
 	} {
 		q.Scope, q.NoTouch = s, true
+		for range 40 { // the vectors have earned a weight
+			db.spaces.At(memory.DefaultSpace, state.MaxLSN).Learn(.5, 0)
+		}
 		err := db.View(t.Context(), func(tx *Tx) error {
 			whyAgrees(t, tx.Memories(), q)
 			return nil
@@ -174,7 +178,10 @@ func whyAgrees(t *testing.T, m Memories, q memory.Query) {
 				})
 			}
 			if p.Rank != more+1 {
-				t.Fatalf("%+v: %s by %s is at %d, and %d have more", q, h.ID, p.Part, p.Rank, more)
+				for _, o := range all {
+					t.Log(o.ID, o.Parts.Cosine, o.Score)
+				}
+				t.Fatalf("%+v: %s by %s is at %d, and %d have more %v", q, h.ID, p.Part, p.Rank, more, w.Parts)
 			}
 		}
 		if diff := sum - h.Score; diff > 1e-9 || diff < -1e-9 {

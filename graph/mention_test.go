@@ -192,7 +192,7 @@ func (w *graphWorld) recall(q memory.Query) (string, *memory.Plan) {
 	for _, h := range r.Hits {
 		ids = append(ids, h.ID)
 		p := h.Parts
-		if sum := p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.Recency + p.Access + p.Importance + p.Confidence + p.Graph; sum != h.Score {
+		if sum := p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.SecondLook + p.Recency + p.Access + p.Importance + p.Confidence + p.Graph + p.Fact; sum != h.Score {
 			w.t.Errorf("%s: the parts of %v are %v", h.ID, h.Score, sum)
 		}
 	}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -54,9 +55,8 @@ type Profile string
 // punctuation alone, finds nothing by itself, under any of them.
 //
 // A cosine is that of the query's and the memory's vector, -1 to 1. In spaces of
-// another metric ProfileBest and ProfileHybrid put in its place the dot product, at
-// least -1 and at most 1, or 1/(1+d) for a distance of d; ProfileVector and
-// ProfileSubstrate the dot product as it is, or the negated distance.
+// another metric the profiles put in its place the dot product, at least -1 and at most 1, or
+// 1/(1+d) for a distance of d; ProfileVector the dot product as it is, or the negated distance.
 const (
 	// ProfileBest ranks by what finds most of what questions ask for: BM25, to
 	// which the memories that stand next to one in its run lend theirs at lower
@@ -77,12 +77,12 @@ const (
 	// confidence. A missing signal counts as 0, a cosine below 0 against the
 	// memory.
 	ProfileHybrid Profile = "hybrid"
-	// ProfileSubstrate ranks by the cosine alone, as ProfileVector does, where the
-	// query has a vector that was given or learned; else the memories that have a
-	// word of the query by 60% BM25, as a share of the best match's, 15% recency
-	// with a half-life of a week, 15% frequency of access, which fades by 5% a day
-	// since the last one, and 10% importance, which fades in the same way. See
-	// [policy.Substrate].
+	// ProfileSubstrate ranks the memories that have a word of the query by 60% BM25, as
+	// a share of the best match's, 15% recency with a half-life of a week, 15% frequency of
+	// access, which fades by 5% a day since the last one, and 10% importance, which fades in
+	// the same way; where the query has a vector that was given or learned, also by how far
+	// the cosine stands out, with a weight that the vectors have earned. See
+	// [policy.Substrate] and [policy.Trust].
 	ProfileSubstrate Profile = "substrate"
 )
 
@@ -145,6 +145,24 @@ type Query struct {
 	// AnySession has the sessions (runs) that memories are in count the same: see
 	// policy.SessionShare.
 	AnySession bool
+	// OneLook spares the second look, with the terms of the first hits: see
+	// policy.SecondLookShare.
+	OneLook bool
+	// Tokens is how many tokens the hits may have together, for a prompt: 0 is no bound. Hits
+	// that are worth it are given whole, the best first, without those that repeat another one,
+	// and a short answer with the question before it (Hit.Asked). Limit is 100 then, unless it is
+	// given.
+	Tokens int
+	// Count counts the tokens of a text; nil: a token for each four bytes, rounded up. The module
+	// tokens of this repository has the counts of OpenAI's models.
+	Count func(string) int
+	// Rerank, if there is one, puts the hits into another order: it returns their places in it,
+	// the best first, and those that it leaves out follow. It is given RerankWithin, 0 is
+	// [RerankWithin]; where it fails or takes longer the order stays, and Result.Unranked says
+	// why. It runs in a goroutine of its own, is not to change the hits, and scores stay as they
+	// are.
+	Rerank       func(ctx context.Context, query string, hits []Hit) (order []int, err error)
+	RerankWithin time.Duration
 	// NoTouch leaves access counts and times as they are.
 	NoTouch bool
 	// WithVectors also reads the vectors of the hits.
@@ -165,13 +183,17 @@ type Signals struct {
 	Neighbours float64 `json:"neighbours"`
 	// Session is what its run adds: how much of the query is said in it.
 	Session float64 `json:"session"`
-	Recency float64 `json:"recency"`
+	// SecondLook is what the terms of the first hits add, among memories of no run.
+	SecondLook float64 `json:"second_look"`
+	Recency    float64 `json:"recency"`
 	// Access is the part of the frequency of access.
 	Access     float64 `json:"access"`
 	Importance float64 `json:"importance"`
 	Confidence float64 `json:"confidence"`
 	// Graph is what entities that the query names, and those near them, say for the memory.
 	Graph float64 `json:"graph"`
+	// Fact is what lifts a fact above an older message that says no more of what was asked.
+	Fact float64 `json:"fact"`
 }
 
 // Each calls visit with each part, by its name in JSON.
@@ -181,11 +203,13 @@ func (p Signals) Each(visit func(name string, value float64)) {
 	visit("bm25", p.BM25)
 	visit("neighbours", p.Neighbours)
 	visit("session", p.Session)
+	visit("second_look", p.SecondLook)
 	visit("recency", p.Recency)
 	visit("access", p.Access)
 	visit("importance", p.Importance)
 	visit("confidence", p.Confidence)
 	visit("graph", p.Graph)
+	visit("fact", p.Fact)
 }
 
 // Hit is a memory that was found.
@@ -197,6 +221,8 @@ type Hit struct {
 	// Spans are where Text has what the query looks for, in ascending order, with
 	// Query.Highlight.
 	Spans []Span `json:"spans,omitempty"`
+	// Asked is the turn before it in its run, which it answers, with Query.Tokens.
+	Asked *Memory `json:"asked,omitempty"`
 }
 
 // Result is the answer to a Query: hits in descending order of score, equal
@@ -208,6 +234,10 @@ type Result struct {
 	// Unembedded says why the query has no vector that compares with those of the memories, so
 	// that its text alone ranked. Empty where it has one, or needs none.
 	Unembedded string
+	// Unranked says why Query.Rerank did not rank.
+	Unranked string
+	// Tokens is how many the hits have, and the questions before them, with Query.Tokens.
+	Tokens int
 }
 
 // Plan tells how an answer was found.
@@ -239,6 +269,9 @@ type Plan struct {
 	// GraphWhy is why they were not asked although Query.Graph is set.
 	Graph    []GraphPlan `json:"graph,omitempty"`
 	GraphWhy string      `json:"graph_why,omitempty"`
+	// SecondLook are the terms of the first hits for which matches were scored again,
+	// none where a first hit has all terms of the query.
+	SecondLook []string `json:"second_look,omitempty"`
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`
@@ -293,6 +326,12 @@ type Stage struct {
 // defaultLimit is how many hits a query wants that does not say.
 const defaultLimit = 10
 
+// fillLimit is defaultLimit where the tokens of the hits are bounded.
+const fillLimit = 100
+
+// RerankWithin is how long Query.Rerank may take that does not say.
+const RerankWithin = 2 * time.Second
+
 // Complete checks a query by itself and fills in its defaults.
 func (q *Query) Complete(doing string) error {
 	if err := q.checkScopes(doing); err != nil {
@@ -301,8 +340,15 @@ func (q *Query) Complete(doing string) error {
 	if math.IsNaN(q.MinScore) {
 		return fault.Invalid(doing, "its least score is no number", "give a number, or none")
 	}
+	limit := defaultLimit
+	if q.Tokens > 0 {
+		limit = fillLimit
+	}
+	if q.Tokens < 0 || q.RerankWithin < 0 {
+		return fault.Invalid(doing, "its bound of tokens, or of the time to rank again, is negative", "give a positive one, or none")
+	}
 	var err error
-	if q.Limit, err = valid.Limit(doing, q.Limit, defaultLimit); err != nil {
+	if q.Limit, err = valid.Limit(doing, q.Limit, limit); err != nil {
 		return err
 	}
 	if err := CheckText(doing, q.Text); err != nil {

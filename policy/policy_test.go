@@ -52,6 +52,7 @@ func TestHybrid(t *testing.T) {
 		{"confidence", Signals{Confidence: 1}, .05},
 		{"neighbours", Signals{Neighbours: 1}, 0},
 		{"session", Signals{Session: 1}, 0},
+		{"second look", Signals{SecondLook: 1}, 0},
 		{"access", Signals{Access: 1}, 0},
 	} {
 		if got := Hybrid().Score(tc.signals); math.Abs(got-tc.want) > 1e-15 {
@@ -146,11 +147,11 @@ func TestScoreIsSumOfParts(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 10_000 {
-		w := Weights{rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
-		s := Signals{2*rng.Float64() - 1, rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
+		w := Weights{rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
+		s := Signals{2*rng.Float64() - 1, rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), 20 * rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64(), rng.Float64()}
 		p := w.Parts(s)
 		sum := p.Cosine
-		for _, part := range []float64{p.Keywords, p.BM25, p.Neighbours, p.Session, p.Recency, p.Access, p.Importance, p.Confidence, p.Graph} {
+		for _, part := range []float64{p.Keywords, p.BM25, p.Neighbours, p.Session, p.SecondLook, p.Recency, p.Access, p.Importance, p.Confidence, p.Graph, p.Fact} {
 			sum += part
 		}
 		if got := w.Score(s); got != sum {

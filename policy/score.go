@@ -62,11 +62,13 @@ type Signals struct {
 	BM25       float64 // relevance of the text, in the unit that the weights expect
 	Neighbours float64 // what the texts next to it in its run add to BM25, in the same unit
 	Session    float64 // what the texts of its run have of the query, in the same unit
+	SecondLook float64 // BM25 for the terms of the first hits, in the same unit
 	Recency    float64 // see Recency
 	Access     float64 // see AccessFrequency
 	Importance float64 // 0 to 1
 	Confidence float64 // 0 to 1
 	Graph      float64 // what entities that the query names say for it, 0 to 1
+	Fact       float64 // what lifts a fact above an older message that says no more
 }
 
 // Weights say what each signal counts for. A profile of recall is a set of weights.
@@ -77,11 +79,13 @@ type Weights struct {
 	BM25       float64
 	Neighbours float64
 	Session    float64
+	SecondLook float64
 	Recency    float64
 	Access     float64
 	Importance float64
 	Confidence float64
 	Graph      float64
+	Fact       float64
 }
 
 // Hybrid returns the weights of the profile hybrid: 50% similarity, 25% keywords, 10% recency with a half-life of one
@@ -96,11 +100,20 @@ func Substrate() Weights {
 	return Weights{BM25: .60, Recency: .15, Access: .15, Importance: .10}
 }
 
+// SubstrateLearned returns the weights of the profile substrate for a memory with a learned vector, whose space has earned a
+// weight: see BestLearned for the signal. As much as vectors can earn, it counts as BM25 does where a cosine stands out by
+// six deviations.
+func SubstrateLearned(weight float64) Weights {
+	w := Substrate()
+	w.Cosine = w.BM25 * weight / mostTrust / 6
+	return w
+}
+
 // Best returns the weights of the profile best for a memory that has no learned vector to compare with: the text alone,
 // with BM25 as a share of what the query's terms could give at most. The cosine of lexical vectors has no weight in it:
 // they are made of the same words, and cost recall (docs/recall.md has the figures).
 func Best() Weights {
-	return Weights{BM25: 1, Neighbours: 1, Session: SessionShare}
+	return Weights{BM25: 1, Neighbours: 1, Session: SessionShare, SecondLook: SecondLookShare}
 }
 
 // BestLearned returns the weights of the profile best for a memory with a learned vector, whose space has earned a
@@ -158,6 +171,12 @@ const TurnLength = .3
 // words (docs/recall.md has the figures).
 const SessionShare = .1
 
+// SecondLookShare is what BM25 for the terms of the first hits counts for beside that for the query's own terms, in the
+// profile best, among memories of no run: feedback from the top ranks (Rocchio, "Relevance feedback in information
+// retrieval", 1971). What answers a question seldom has all its words, and often those of its first hits. It gains .013 of
+// nDCG@10 on Cranfield and .003 on CISI; among turns, whose neighbours say what they lack, nothing.
+const SecondLookShare = .15
+
 // NeighbourReach is how many places before and after it in its run a memory has neighbours.
 const NeighbourReach = 3
 
@@ -185,16 +204,22 @@ func (w Weights) Parts(s Signals) Signals {
 		BM25:       float64(w.BM25 * s.BM25),
 		Neighbours: float64(w.Neighbours * s.Neighbours),
 		Session:    float64(w.Session * s.Session),
+		SecondLook: float64(w.SecondLook * s.SecondLook),
 		Recency:    float64(w.Recency * s.Recency),
 		Access:     float64(w.Access * s.Access),
 		Importance: float64(w.Importance * s.Importance),
 		Confidence: float64(w.Confidence * s.Confidence),
 		Graph:      float64(w.Graph * s.Graph),
+		Fact:       float64(w.Fact * s.Fact),
 	}
 }
 
 // Score returns the sum of the parts, added in the order of the fields.
 func (w Weights) Score(s Signals) float64 {
-	p := w.Parts(s)
-	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.Recency + p.Access + p.Importance + p.Confidence + p.Graph
+	return Sum(w.Parts(s))
+}
+
+// Sum returns the sum of parts, added in the order of the fields.
+func Sum(p Signals) float64 {
+	return p.Cosine + p.Keywords + p.BM25 + p.Neighbours + p.Session + p.SecondLook + p.Recency + p.Access + p.Importance + p.Confidence + p.Graph + p.Fact
 }

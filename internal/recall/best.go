@@ -50,46 +50,20 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 }
 
 func (r *recalling) rankBestLearned(ctx context.Context, text *matches, v vectorLook) ([]scored, error) {
-	var docs []uint32
-	if r.few() {
-		docs = r.in.List()
-	} else {
-		var err error
-		if docs, err = r.withNearest(ctx, text.docs); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.cosines(ctx, docs); err != nil {
+	docs, match, err := r.withVectors(ctx, text)
+	if err != nil {
 		return nil, err
 	}
 	defer r.cos.close()
-	docs = slices.Clone(docs) // the list is that of others, too
-	r.plan.Candidates = len(docs)
-	match := make([]int32, len(docs)) // place among the matches + 1
-	for i, doc := range text.docs {
-		if at, found := slices.BinarySearch(docs, doc); found {
-			match[at] = int32(i) + 1
-		}
-	}
-	n := 0
-	for i := range docs { // the text or the vector must have found it
-		if match[i] > 0 || r.cos.has(i) {
-			docs[n], match[n] = docs[i], match[i]
-			r.cos.move(n, i)
-			n++
-		}
-	}
 	textAlone, learned := policy.Best(), policy.BestLearned(v.weight)
 	textAlone.Graph, learned.Graph = r.q.Graph, r.q.Graph
-	// The signal of a cosine c is max(0, (c - least) / deviation).
-	most := ceilings{rest: resized(&r.scratch.rest, n), weight: v.weight / v.deviation, least: v.least()}
+	most := v.ceilings(resized(&r.scratch.rest, len(docs)), learned.Cosine)
 	for i := range most.rest {
-		most.rest[i] = roundings - most.weight*most.least
 		if match[i] > 0 {
 			most.rest[i] = math.Inf(1)
 		}
 	}
-	ranked, err := r.join(docs[:n], r.keep, most, func(i int, c float64) (policy.Weights, policy.Signals) {
+	return r.join(docs, r.keep, most, func(i int, c float64) (policy.Weights, policy.Signals) {
 		var s policy.Signals
 		if match[i] > 0 {
 			s = text.signals(int(match[i]) - 1)
@@ -100,10 +74,6 @@ func (r *recalling) rankBestLearned(ctx context.Context, text *matches, v vector
 		s.Cosine = v.signal(c)
 		return learned, s
 	})
-	for len(ranked) > 0 && ranked[len(ranked)-1].score <= 0 { // nothing speaks for them
-		ranked = ranked[:len(ranked)-1]
-	}
-	return ranked, err
 }
 
 // matches are documents that the text has found, by themselves or by a neighbour,
@@ -114,6 +84,7 @@ type matches struct {
 	own     []float64 // by its text
 	lent    []float64 // what its neighbours add
 	session []float64 // what its run has of the query
+	second  []float64 // by its text, for the terms of the first hits
 	// graph is what the graph says for them; nil where it was not asked.
 	graph []float64
 	// lean is whose turns the question is about; nil: everybody's.
@@ -122,12 +93,12 @@ type matches struct {
 
 func newMatches(docs []uint32) *matches {
 	n := len(docs)
-	all := make([]float64, 3*n)
-	return &matches{docs: docs, own: all[:n:n], lent: all[n : 2*n : 2*n], session: all[2*n:]}
+	all := make([]float64, 4*n)
+	return &matches{docs: docs, own: all[:n:n], lent: all[n : 2*n : 2*n], session: all[2*n : 3*n : 3*n], second: all[3*n:]}
 }
 
 func (m *matches) signals(i int) policy.Signals {
-	s := policy.Signals{BM25: m.own[i], Neighbours: m.lent[i], Session: m.session[i]}
+	s := policy.Signals{BM25: m.own[i], Neighbours: m.lent[i], Session: m.session[i], SecondLook: m.second[i]}
 	if m.graph != nil {
 		s.Graph = m.graph[i]
 	}
@@ -168,6 +139,7 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 	squares := make([]float64, len(m.docs))
 	talks := r.sessionsOf(m)
 	terms := r.termScores(docs)
+	have := terms.counts() // of the terms that each lender has
 	for i := range r.terms {
 		hits, err := terms.of(ctx, i)
 		if err != nil {
@@ -175,6 +147,11 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 		}
 		m.add(hits, loans, squares, order)
 		talks.add(hits)
+		for n := range have {
+			if hits[n].Score > 0 {
+				have[n]++
+			}
+		}
 	}
 	most := r.most()
 	for i := range m.docs {
@@ -187,6 +164,9 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 		return nil, err
 	}
 	r.stage("turns")
+	if err := r.lookAgain(ctx, m, have, most); err != nil {
+		return nil, err
+	}
 	return m, nil
 }
 
@@ -246,6 +226,14 @@ func (r *recalling) termScores(docs []uint32) *termScores {
 		t.parts = append(t.parts, *p)
 	}
 	return t
+}
+
+// counts has room for a count of each document, nil where any is of a run.
+func (t *termScores) counts() []uint16 {
+	if len(t.parts) != 1 || t.parts[0].b != 0 {
+		return nil
+	}
+	return make([]uint16, len(t.docs))
 }
 
 // of scores the documents for the i-th term. The hits are valid until the next call.

@@ -101,7 +101,7 @@ func (r *recalling) querySpace() *spaces.Space {
 // mixes reports whether the profile joins the vectors with other signals, and so
 // needs similarities of the size of a cosine.
 func (r *recalling) mixes() bool {
-	return r.q.Profile == memory.ProfileBest || r.q.Profile == memory.ProfileHybrid
+	return r.q.Profile != memory.ProfileVector
 }
 
 func (r *recalling) lexicalCosines(ctx context.Context, docs []uint32) error {

@@ -158,7 +158,7 @@ func (m *matches) join(given map[uint32]float64) {
 	}
 	for doc, rest := range given { // matches are in no order
 		m.docs, m.own, m.lent = append(m.docs, doc), append(m.own, 0), append(m.lent, 0)
-		m.session = append(m.session, 0)
+		m.session, m.second = append(m.session, 0), append(m.second, 0)
 		m.graph = append(m.graph, 1-rest)
 	}
 }

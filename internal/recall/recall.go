@@ -76,6 +76,8 @@ type recalling struct {
 	narrowed bool
 	parsed   *query.Query   // see parse
 	matcher  *query.Matcher // of parsed
+	unranked string         // why the caller's hook did not rank
+	tokens   int            // that the hits have
 	cos      cosines
 	plan     memory.Plan
 	began    time.Time
@@ -128,12 +130,11 @@ func (r *recalling) answer(ctx context.Context) (memory.Result, error) {
 		return memory.Result{}, err
 	}
 	r.stage("rank")
+	ranked = ranked[:min(r.q.Limit, len(ranked))]
 	result, err := r.fetch(ctx, ranked[:r.reach(ranked)])
 	if err != nil {
 		return memory.Result{}, err
 	}
-	r.stage("fetch")
-	result.Unembedded = r.plan.Unembedded
 	if r.q.Explain {
 		result.Plan = &r.plan
 	}
@@ -291,7 +292,7 @@ func (r *recalling) uncounted() bool {
 	case r.q.Profile == memory.ProfileHybrid:
 		return r.few()
 	}
-	return r.q.Profile == memory.ProfileVector || r.q.Profile == memory.ProfileSubstrate
+	return r.q.Profile == memory.ProfileVector
 }
 
 // scored is a candidate with its score.
@@ -317,14 +318,22 @@ func (r *recalling) rank(ctx context.Context) ([]scored, error) {
 	case memory.ProfileVector:
 		return r.rankVector(ctx)
 	case memory.ProfileSubstrate:
-		if r.q.Embedding != nil {
-			return r.rankVector(ctx)
-		}
 		return r.rankSubstrate(ctx)
 	case memory.ProfileHybrid:
 		return r.rankHybrid(ctx)
 	}
-	return r.rankBest(ctx)
+	facts, err := r.hasFacts()
+	if err != nil {
+		return nil, err
+	}
+	if facts {
+		r.keep = max(r.keep, factReach)
+	}
+	ranked, err := r.rankBest(ctx)
+	if err != nil || !facts {
+		return ranked, err
+	}
+	return r.correct(ctx, ranked)
 }
 
 func (r *recalling) rankText(ctx context.Context, k int) ([]scored, error) {
@@ -503,30 +512,6 @@ func (r *recalling) keywords(ctx context.Context, docs []uint32) ([]float64, err
 	return shares, nil
 }
 
-// rankSubstrate scores the memories that have a word of the query, in large scopes
-// those of the best BM25, by the signals of a search without vectors.
-func (r *recalling) rankSubstrate(ctx context.Context) ([]scored, error) {
-	hits, err := r.textHits(ctx, max(textMost, r.q.Limit))
-	if err != nil {
-		return nil, err
-	}
-	weights, retention := policy.Substrate(), r.st.Ageing.At(r.st.LSN).DailyRetention
-	best := newTop(r.keep)
-	for _, h := range hits {
-		row := r.st.Docs.Row(h.Doc)
-		access := r.st.Docs.Access(row.Seq)
-		idle := r.since(max(access.Last, row.Created))
-		s := policy.Signals{
-			BM25:       float64(h.Score) / float64(hits[0].Score),
-			Recency:    policy.Recency(r.since(row.Created), policy.RecencyHalfLife),
-			Access:     policy.AccessFrequency(access.Count, idle),
-			Importance: row.Importance * policy.Retained(retention, idle),
-		}
-		best.weigh(h.Doc, r.st.Docs.Row, weights, s)
-	}
-	return best.sorted(), nil
-}
-
 // since is the time from an instant to the reader's clock, or what a Duration
 // holds of it: 292 years, where memories may be of any year from 1 to 9999.
 func (r *recalling) since(ms int64) time.Duration { return r.st.Since(ms) }
@@ -600,20 +585,16 @@ func (r *recalling) withNearest(ctx context.Context, found []uint32) ([]uint32, 
 	return set.ToArray(), nil
 }
 
-// fetch reads the memories of the hits and notes the touches.
+// fetch reads the memories of the hits, and notes which of them are given.
 func (r *recalling) fetch(ctx context.Context, ranked []scored) (memory.Result, error) {
-	var result memory.Result
-	seqs := make([]uint64, len(ranked))
 	marks := r.q.Highlight && r.q.Text != ""
 	if marks {
 		if err := r.parse(ctx); err != nil {
 			return memory.Result{}, err
 		}
 	}
-	if len(ranked) > 0 {
-		result.Hits = make([]memory.Hit, 0, len(ranked))
-	}
-	for i, s := range ranked {
+	hits := make([]found, 0, len(ranked))
+	for _, s := range ranked {
 		if err := ctx.Err(); err != nil {
 			return memory.Result{}, err
 		}
@@ -624,14 +605,26 @@ func (r *recalling) fetch(ctx context.Context, ranked []scored) (memory.Result, 
 		if err != nil {
 			return memory.Result{}, err
 		}
-		h := memory.Hit{Memory: m, Score: s.score, Parts: s.parts}
+		h := found{memory.Hit{Memory: m, Score: s.score, Parts: s.parts}, s.doc, s.seq}
 		if marks {
 			if h.Spans, err = r.highlight(ctx, m.Text); err != nil {
 				return memory.Result{}, err
 			}
 		}
-		result.Hits = append(result.Hits, h)
-		seqs[i] = s.seq
+		hits = append(hits, h)
+	}
+	r.stage("fetch")
+	hits, err := r.arrange(ctx, hits)
+	if err != nil {
+		return memory.Result{}, err
+	}
+	result := memory.Result{Unembedded: r.plan.Unembedded, Unranked: r.unranked, Tokens: r.tokens}
+	if len(hits) > 0 {
+		result.Hits = make([]memory.Hit, len(hits))
+	}
+	seqs := make([]uint64, len(hits))
+	for i, h := range hits {
+		result.Hits[i], seqs[i] = h.Hit, h.seq
 	}
 	if !r.q.NoTouch {
 		r.host.Touch(seqs, r.st.Now)

@@ -13,6 +13,19 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
+// TestFirstBytes: a text is cut between letters.
+func TestFirstBytes(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{{"abc", 3, "abc"}, {"abc", 2, "ab"}, {"aé", 2, "a"}, {"éé", 1, ""}, {"", 0, ""}, {"a", 0, ""}} {
+		if got := firstBytes(c.text, c.n); got != c.want {
+			t.Errorf("%q within %d: %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}
+
 // TestIsNamed: which words of a question may be names by themselves.
 func TestIsNamed(t *testing.T) {
 	for text, want := range map[string]string{

@@ -20,6 +20,11 @@ const (
 	sampleMost = 256
 	// sampleLeast is of how many of each there must be to learn from them.
 	sampleLeast = 8
+	// faint is what a deviation counts for below the floor, from faintFrom below the mean on.
+	faint, faintFrom = 1e-3, 4
+	// steadySample is of how many similarities a deviation says what stands out; of fewer, less
+	// has to.
+	steadySample = 64
 	// learnAll is how many questions are all learned from; of those that follow one of learnEvery is.
 	learnAll, learnEvery = 64, 4
 )
@@ -35,8 +40,17 @@ type vectorLook struct {
 // least is the similarity from which on one counts.
 func (v *vectorLook) least() float64 { return v.mean + v.floor*v.deviation }
 
-// signal is how far a similarity stands out.
-func (v *vectorLook) signal(c float64) float64 { return max(0, (c-v.mean)/v.deviation-v.floor) }
+// signal is how far a similarity stands out. Those that do not are told apart by next to nothing,
+// so that what the vector alone finds is in its order.
+func (v *vectorLook) signal(c float64) float64 {
+	z := (c - v.mean) / v.deviation
+	return max(0, z-v.floor) + faint*max(0, z+faintFrom)
+}
+
+// faintMost is the most that a signal has of what is next to nothing.
+func (v *vectorLook) faintMost() float64 {
+	return faint * max(0, (1+math.Abs(v.mean))/v.deviation+faintFrom)
+}
 
 // lookAtVectors compares the query with a sample of its scope, and says what its vector counts for.
 func (r *recalling) lookAtVectors(ctx context.Context, text *matches, w policy.Weights) (v vectorLook, err error) {
@@ -46,7 +60,7 @@ func (r *recalling) lookAtVectors(ctx context.Context, text *matches, w policy.W
 	}
 	trust, learns := r.host.Trust(s)
 	v.weight = trust.Weight()
-	learns = learns && r.teaches && (trust.Asked < learnAll || s.Turn()%learnEvery == 0)
+	learns = learns && r.teaches && s.Teaches(learnAll, learnEvery)
 	if v.weight == 0 && !learns {
 		return v, nil
 	}
@@ -58,7 +72,7 @@ func (r *recalling) lookAtVectors(ctx context.Context, text *matches, w policy.W
 	if !(v.deviation > 1e-9) || len(all) < 2 { // all are the same: they say nothing
 		v.weight = 0
 	}
-	v.floor = policy.VectorFloor(v.weight)
+	v.floor = policy.VectorFloor(v.weight) * min(1, float64(len(all))/steadySample)
 	if learns {
 		stands, follows, err := r.compareWithText(ctx, text, w, all)
 		if err != nil {
@@ -73,6 +87,19 @@ func (r *recalling) lookAtVectors(ctx context.Context, text *matches, w policy.W
 	}
 	r.stage("trust")
 	return v, nil
+}
+
+// vectorWeight is what the query's vector counts for, 0 without one.
+func (r *recalling) vectorWeight() float64 {
+	if r.q.Embedding == nil {
+		return 0
+	}
+	s := r.host.Spaces().At(r.q.Space, r.st.LSN)
+	if s == nil {
+		return 0
+	}
+	trust, _ := r.host.Trust(s)
+	return trust.Weight()
 }
 
 // spread is a sample of the scope, at even distances, in ascending order.

@@ -233,7 +233,7 @@ func (y *whying) compare(ctx context.Context) error {
 // judge finds the reason.
 func (y *whying) judge(ctx context.Context) error {
 	r, w := y.r, &y.w
-	byVector := r.q.Profile == memory.ProfileVector || r.q.Profile == memory.ProfileSubstrate && r.q.Embedding != nil
+	byVector := r.q.Profile == memory.ProfileVector
 	alike := w.Vector != nil && w.Vector.Similarity != nil
 	if y.place < 0 && y.inScope && alike && byVector && r.plan.Approximate {
 		return y.missed(ctx)

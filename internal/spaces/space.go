@@ -50,11 +50,13 @@ type Space struct {
 	Saved  saved // of the snapshot on disk; the linker's, and Close's when that has ended
 	// Replaces is the space of before a rebuild, until the linker has replaced the snapshot.
 	Replaces atomic.Pointer[Space]
-	// trust is what the vectors have shown in questions; turn counts those.
+	// trust is what the vectors have shown in questions, and what of that recalls go by; turns
+	// counts the questions that were learned from.
 	trust struct {
-		mu   sync.Mutex
-		of   policy.Trust
-		turn uint64
+		mu       sync.Mutex
+		of, told policy.Trust
+		asked    uint64
+		turns    uint64
 	}
 	// renew has the linker write the snapshot anew, see [Set.Renew].
 	renew atomic.Bool
@@ -279,24 +281,34 @@ func (s *Space) Similarity(score float32) float32 {
 	return score
 }
 
-// Trust is what the vectors of the space have shown in questions.
+// Trust is what the vectors of the space have shown in questions, as of some questions ago: it
+// changes when there are twice as many as before, and then every trustEvery, so that the same
+// question asked again has the same answer nearly always.
 func (s *Space) Trust() policy.Trust {
 	s.trust.mu.Lock()
 	defer s.trust.mu.Unlock()
-	return s.trust.of
+	return s.trust.told
 }
+
+// The first number of questions whose sum is told, and after how many more it is at the latest.
+const trustFirst, trustEvery = 8, 256
 
 // Learn takes in what one question has shown: see policy.Trust.
 func (s *Space) Learn(stands, follows float64) {
 	s.trust.mu.Lock()
 	defer s.trust.mu.Unlock()
 	s.trust.of.Add(stands, follows)
+	s.trust.turns++
+	if n := s.trust.turns; n%trustEvery == 0 || n >= trustFirst && n&(n-1) == 0 {
+		s.trust.told = s.trust.of
+	}
 }
 
-// Turn counts a question that may be learned from.
-func (s *Space) Turn() uint64 {
+// Teaches reports whether a question is to be learned from: the first ones, and then one of every
+// so many.
+func (s *Space) Teaches(first, every uint64) bool {
 	s.trust.mu.Lock()
 	defer s.trust.mu.Unlock()
-	s.trust.turn++
-	return s.trust.turn
+	s.trust.asked++
+	return s.trust.asked <= first || s.trust.asked%every == 0
 }

@@ -43,6 +43,7 @@ type question struct {
 	AnySpeaker bool           `json:"any_speaker"`
 	AnySession bool           `json:"any_session"`
 	AnyTime    bool           `json:"any_time"`
+	OneLook    bool           `json:"one_look"`
 }
 
 // recalled is what was found.
@@ -65,7 +66,7 @@ func (a *ask) query(doing string) (memory.Query, error) {
 	q := memory.Query{
 		Text: b.Query, Embedding: b.Embedding, Space: b.Space, MinScore: b.MinScore, Profile: b.Profile, Syntax: b.Syntax, Graph: b.Graph,
 		AsOf: b.AsOf, Exact: b.Exact, Highlight: b.Highlight, Explain: b.Explain, NoTouch: b.NoTouch, WithVectors: b.Vectors,
-		OnlyWords: b.OnlyWords, AnySpeaker: b.AnySpeaker, AnySession: b.AnySession, AnyTime: b.AnyTime,
+		OnlyWords: b.OnlyWords, AnySpeaker: b.AnySpeaker, AnySession: b.AnySession, AnyTime: b.AnyTime, OneLook: b.OneLook,
 	}
 	if b.Limit != nil {
 		if q.Limit = *b.Limit; q.Limit < 1 {
