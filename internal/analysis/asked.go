@@ -1,6 +1,10 @@
 package analysis
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+	"strings"
+)
 
 // Shares say how many documents of a scope are in each language.
 type Shares struct {
@@ -129,4 +133,39 @@ func (t *tally) said(of *Shares) (said Languages) {
 		said &= of.Languages()
 	}
 	return said
+}
+
+// compounding are the languages that write words together.
+var compounding = Languages(0).With(German).With(Dutch).With(Danish).With(Norwegian).With(Swedish).With(Finnish).With(Hungarian)
+
+// Compounds reports whether a query is read in a language that writes words together, and counts it for as much as
+// others.
+func (r *Reading) Compounds() bool {
+	for l := range compounding.All() {
+		if r.In.Has(l) && r.weights[l] > unsureWeight {
+			return true
+		}
+	}
+	return false
+}
+
+// compoundFront stands before a word to see what becomes of it at the end of a compound: a stemmer takes more off a
+// longer word. Rechnung keeps its end, and Stromrechnung does not.
+const compoundFront = "haus"
+
+// Ends are the forms that a term of a query has at the end of compounds in the languages of the query, where they are
+// others than itself.
+func (r *Reading) Ends(term string) (ends []string) {
+	if !r.Compounds() && !r.In.Has(Unsure) {
+		return nil
+	}
+	for l := range compounding.All() {
+		if !r.In.Has(l) && !r.In.Has(Unsure) {
+			continue
+		}
+		if end, ok := strings.CutPrefix(termIn(l, compoundFront+term), compoundFront); ok && end != term && !slices.Contains(ends, end) {
+			ends = append(ends, end)
+		}
+	}
+	return ends
 }

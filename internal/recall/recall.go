@@ -65,6 +65,10 @@ type recalling struct {
 		reading analysis.Reading
 		known   bool
 	}
+	near struct { // words near those of the query, with their statistics
+		terms []invindex.QueryTerm
+		stats invindex.Stats
+	}
 	bound *invindex.Query // nil: the conditions on hits are in set already
 	// kept: the documents are remembered for recalls to come.
 	kept bool
@@ -115,10 +119,7 @@ func (r *recalling) answer(ctx context.Context) (memory.Result, error) {
 	if err := r.analyse(ctx); err != nil {
 		return memory.Result{}, err
 	}
-	ranked, err := r.rank(ctx)
-	if err == nil && len(ranked) == 0 {
-		ranked, err = r.rankNear(ctx)
-	}
+	ranked, err := r.rankAll(ctx)
 	if err != nil {
 		return memory.Result{}, err
 	}
@@ -289,6 +290,7 @@ type scored struct {
 	seq   uint64
 	score float64
 	parts memory.Signals
+	near  bool // near words alone found it
 }
 
 // before is the order of hits: by score, equal ones by Seq.
@@ -613,7 +615,7 @@ func (r *recalling) fetch(ctx context.Context, ranked []scored) (memory.Result, 
 		if err != nil {
 			return memory.Result{}, err
 		}
-		h := memory.Hit{Memory: m, Score: s.score, Parts: s.parts}
+		h := memory.Hit{Memory: m, Score: s.score, Parts: s.parts, Near: s.near}
 		if marks {
 			if h.Spans, err = r.highlight(ctx, m.Text); err != nil {
 				return memory.Result{}, err
