@@ -22,6 +22,9 @@ import (
 const (
 	// nearWords is how many words of a query are looked for so, the first ones.
 	nearWords = 8
+	// nearMissing is how many of the words that no memory has are looked for where others are found: two take some 5 % of
+	// a recall.
+	nearMissing = 2
 	// nearShare is what a near word adds to the score of a memory that has other words of the query, as a share of
 	// what the word itself would.
 	nearShare = .3
@@ -61,8 +64,8 @@ func (r *recalling) asksNear() bool {
 	return len(r.stats.DF) == len(r.terms)
 }
 
-// missing are the terms of the query that no memory in scope has, for the profile best: the others rank by the words as
-// they are, as long as these are enough.
+// missing are the longest terms of the query that no memory in scope has, for the profile best: the others rank by the
+// words as they are, as long as these are enough.
 func (r *recalling) missing() (terms []invindex.QueryTerm) {
 	if r.q.Profile != memory.ProfileBest {
 		return nil
@@ -72,7 +75,8 @@ func (r *recalling) missing() (terms []invindex.QueryTerm) {
 			terms = append(terms, t)
 		}
 	}
-	return terms
+	slices.SortStableFunc(terms, func(a, b invindex.QueryTerm) int { return cmp.Compare(len(b.Text), len(a.Text)) })
+	return terms[:min(len(terms), nearMissing)]
 }
 
 // withNear adds to memories that were ranked by the words of the query those that have words near them: near the missing
