@@ -71,6 +71,10 @@ func TestNearInTime(t *testing.T) {
 
 // TestNearJoins: near words add to what has other words of the query, and what has only these stands behind, and says so.
 func TestNearJoins(t *testing.T) {
+	var smart []string // as many as a query finds
+	for i := range 9 {
+		smart = append(smart, fmt.Sprintf("He is a smart boy, %d.", i))
+	}
 	for _, tc := range []struct {
 		name     string
 		texts    []string // in the order in which they are wanted
@@ -101,6 +105,10 @@ func TestNearJoins(t *testing.T) {
 		{name: "by chance", query: "passport", texts: []string{"Renewed her passport."}, others: []string{"Likes sports.", "Plays a sport."}},
 		{name: "by chance, the other way", query: "sports", texts: []string{"Likes sports."}, others: []string{"Renewed her passport."}},
 		{name: "written apart", query: "smartwatch", texts: []string{"Bought a smartwatch.", "Bought a smart watch."}, near: 1, others: []string{"Bought a house."}},
+		{
+			name: "written together", query: "my smart watch", profiles: []memory.Profile{memory.ProfileBest},
+			texts: append([]string{"Bought a smartwatch in May."}, smart...), others: []string{"Bought a house."},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			db := openTest(t, vfs.NewMem(), Options{})

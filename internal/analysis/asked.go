@@ -2,7 +2,6 @@ package analysis
 
 import (
 	"math/bits"
-	"slices"
 	"strings"
 )
 
@@ -104,7 +103,7 @@ func (a *Analyzer) Asked(text string, of *Shares) (r Reading) {
 			r.In = r.In.With(l)
 		}
 	}
-	if said == 0 && r.In == 0 && of.Unsure > 0 && of.english() == 0 {
+	if said == 0 && r.In == 0 && of.Unsure > 0 && of.english() == 0 && len(text) < detectBytes {
 		r.In = r.In.With(Unsure)
 		for l := range latinLanguages.All() {
 			r.weights[l] = unsureWeight
@@ -151,39 +150,4 @@ func (t *tally) said(of *Shares) (said Languages) {
 		said &= of.Languages()
 	}
 	return said
-}
-
-// compounding are the languages that write words together.
-var compounding = Languages(0).With(German).With(Dutch).With(Danish).With(Norwegian).With(Swedish).With(Finnish).With(Hungarian)
-
-// Compounds reports whether a query is read in a language that writes words together, and counts it for as much as
-// others.
-func (r *Reading) Compounds() bool {
-	for l := range compounding.All() {
-		if r.In.Has(l) && r.weights[l] > unsureWeight {
-			return true
-		}
-	}
-	return false
-}
-
-// compoundFront stands before a word to see what becomes of it at the end of a compound: a stemmer takes more off a
-// longer word. Rechnung keeps its end, and Stromrechnung does not.
-const compoundFront = "haus"
-
-// Ends are the forms that a term of a query has at the end of compounds in the languages of the query, where they are
-// others than itself.
-func (r *Reading) Ends(term string) (ends []string) {
-	if !r.Compounds() && !r.In.Has(Unsure) {
-		return nil
-	}
-	for l := range compounding.All() {
-		if !r.In.Has(l) && !r.In.Has(Unsure) {
-			continue
-		}
-		if end, ok := strings.CutPrefix(termIn(l, compoundFront+term), compoundFront); ok && end != term && !slices.Contains(ends, end) {
-			ends = append(ends, end)
-		}
-	}
-	return ends
 }

@@ -264,8 +264,11 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.uncounted() {
 		return nil
 	}
+	own := len(r.terms)
+	words = r.joined(words)
 	r.stats, err = r.st.Index.Stats(ctx, r.st.Postings, words, invindex.Docs{Set: r.set})
 	if err == nil {
+		r.found(own)
 		r.fewer(r.words)
 	}
 	r.stage("statistics")
