@@ -82,13 +82,14 @@ func NewPast(e memory.HistoryEntry) Past {
 type Hit struct {
 	Record
 	Score float64         `json:"score"`
+	Near  bool            `json:"near,omitempty"`
 	Parts *memory.Signals `json:"parts,omitempty"`
 	Spans []memory.Span   `json:"spans,omitempty"`
 }
 
 // NewHit is the line of a hit of a query.
 func NewHit(h memory.Hit, q memory.Query) Hit {
-	out := Hit{Record: Show(h.Memory, q.WithVectors), Score: h.Score, Spans: h.Spans}
+	out := Hit{Record: Show(h.Memory, q.WithVectors), Score: h.Score, Near: h.Near, Spans: h.Spans}
 	if q.Explain {
 		out.Parts = &h.Parts
 	}

@@ -137,10 +137,11 @@ type Query struct {
 	// the score of their texts and vectors, and they are hits though their texts have no word
 	// of it. 0 leaves the graph alone; policy.GraphWeight is a weight to begin with.
 	Graph float64
-	// OnlyWords finds nothing where no memory in scope has a word of the text. Without it,
-	// the profiles best, text and substrate then take the words of memories that are near
-	// those of the text, and Plan.Near says so; a text with operators, or with a vector,
-	// does without.
+	// OnlyWords finds only memories that have words of the text. Without it, the profiles
+	// best, text and substrate also take words of memories that are near those of the text
+	// that no memory in scope has, and near any where fewer memories than Limit have them.
+	// What has only these stands behind all else, and Hit.Near says so; Plan.Near lists the
+	// words. A text with operators, or with a vector, does without.
 	OnlyWords bool
 	// AnySession has the sessions (runs) that memories are in count the same: see
 	// policy.SessionShare.
@@ -218,6 +219,9 @@ type Hit struct {
 	// Score is what the profile ranks by, and Parts what it consists of.
 	Score float64 `json:"score"`
 	Parts Signals `json:"parts"`
+	// Near: it has none of the query's words, but words near them; see Query.OnlyWords. Such hits stand behind all
+	// others.
+	Near bool `json:"near,omitempty"`
 	// Spans are where Text has what the query looks for, in ascending order, with
 	// Query.Highlight.
 	Spans []Span `json:"spans,omitempty"`
@@ -275,8 +279,8 @@ type Plan struct {
 	// Approximate: vectors were searched by their graph.
 	Approximate bool     `json:"approximate,omitempty"`
 	Terms       []string `json:"terms,omitempty"`
-	// Near are the words that the memories were found by, since none has a word of the
-	// query: see Query.OnlyWords.
+	// Near are the words near those of the query that memories were found by, or counted
+	// more for: see Query.OnlyWords.
 	Near []string `json:"near,omitempty"`
 	// Languages are those besides English that memories of the scope are in, as codes of
 	// ISO 639-1: the words of the query were read in each of them.

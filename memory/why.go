@@ -50,9 +50,11 @@ type Why struct {
 	Vector *WhyVector `json:"vector,omitempty"`
 	// Rank is the place of the memory, from 1 on, and Score what it has; 0 where it is not ranked.
 	// Ranked is how many memories are.
-	Rank     int     `json:"rank"`
-	Score    float64 `json:"score"`
-	Ranked   int     `json:"ranked"`
+	Rank   int     `json:"rank"`
+	Score  float64 `json:"score"`
+	Ranked int     `json:"ranked"`
+	// Near: words near those of the query alone speak for it.
+	Near     bool    `json:"near,omitempty"`
 	Limit    int     `json:"limit"`
 	MinScore float64 `json:"min_score,omitempty"`
 	// Parts are those of its score, and where each alone would rank it.
@@ -87,7 +89,7 @@ type WhyMemory struct {
 type WhyTerm struct {
 	// Term is as the text index holds it.
 	Term string `json:"term"`
-	// Near: it stands for a word of the query that no memory has.
+	// Near: it is none of the query's, but near one.
 	Near bool `json:"near,omitempty"`
 	// Memories is how many of those in scope have it.
 	Memories int64 `json:"memories"`
@@ -119,9 +121,10 @@ type WhyPart struct {
 
 // WhyHit is a memory that stands before another one.
 type WhyHit struct {
-	// ID and Text are of the memory, Score and Parts what the query gives it.
+	// ID and Text are of the memory, Score and Parts what the query gives it. Near is as in a Hit.
 	ID    string  `json:"id"`
 	Text  string  `json:"text"`
 	Score float64 `json:"score"`
+	Near  bool    `json:"near,omitempty"`
 	Parts Signals `json:"parts"`
 }

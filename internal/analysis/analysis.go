@@ -7,20 +7,22 @@
 //   - Normalisation: compatibility composition (NFKC), case folding, and the removal of accents from Latin, Greek,
 //     Arabic and Hebrew letters, where people leave them out when they type. Marks of other scripts stay, because
 //     there they tell words apart. Digits of every script become ASCII digits.
-//   - English: 33 stop words are dropped, clitics go ("Alice's" is Alice, "they'll" is they), and words of letters
-//     are stemmed (Snowball English). With Language "none" nothing of this happens. Queries do without the words that
-//     questions are put with; see Bag.AddQuery.
+//   - English: 33 stop words are dropped, clitics go ("Alice's" is Alice, "they'll" is they), irregular forms become
+//     their words ("bought" is buy), and words of letters are stemmed (Snowball English). With Language "none" nothing
+//     of this happens. Queries do without the words that questions are put with; see Bag.AddQuery.
 //   - Other languages, with Language "auto": each text is read in one language for each script of it, which its
 //     script, function words and letters say; see detect. Its words are stemmed in that language, by Snowball or by a
 //     light stemmer, from the word with its accents, and lose the accents after. A text that does not say its language
-//     is read as English. A document bears a mark of each of its languages, so that a query can be read in those of its
-//     scope; see Bag.AddQueryIn.
+//     is read as English; one of one to three words in each language that it may be in. A document bears a mark of each
+//     of its languages, so that a query can be read in those of its scope; see Analyzer.Asked and Bag.AddQueryIn.
 //   - Identifiers yield the whole and its parts: `src/auth.rs` is found by itself, by "auth.rs", by "auth" and by
 //     "rs"; `getUserID` by itself and by "user". Prose joined by hyphens or one slash ("well-known", "and/or")
 //     yields its parts alone, so that the length of plain prose, and with it BM25, stays what it was.
 //   - Scripts written without spaces yield overlapping pairs: Chinese and Japanese by character, Thai, Lao, Khmer and
 //     Burmese by cluster, Korean by syllable within a word. Ideographs, and the first syllable of a Korean word,
-//     are terms by themselves too, so that words of one character are found.
+//     are terms by themselves too, so that words of one character are found. Traditional ideographs are their
+//     simplified forms.
+//   - Numbers in groups ("555-867-5309") yield the whole of their digits as well.
 //   - Emoji are terms, without skin tones; a joined sequence yields the whole and its parts.
 //
 // The package is pure: any bytes are valid input, invalid UTF-8 separates words, nothing panics, and the same
@@ -37,7 +39,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Limits of the analyzer. Changing one changes terms: raise version with it.
+// Limits of the analyzer. Changing one changes terms: it takes another version of the rules.
 const (
 	// MaxTermBytes is the longest term. A longer word keeps its first bytes, up to a rune's end, and ends in "~" and
 	// the hash of the whole word in hexadecimal, so that two long words stay two terms.

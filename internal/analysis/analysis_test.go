@@ -166,7 +166,7 @@ func TestMatches(t *testing.T) {
 }
 
 // TestFingerprint fails when a change of the rules or of a dependency changes tokens. Then existing indexes must be
-// rebuilt: raise version if the rules changed, and pin the new values.
+// rebuilt: it takes another version of the rules; pin the new values.
 func TestFingerprint(t *testing.T) {
 	for _, tc := range []struct{ language, index, want string }{
 		{English, "", "english-2-bfc73270d7a83b46"},

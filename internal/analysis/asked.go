@@ -1,6 +1,9 @@
 package analysis
 
-import "math/bits"
+import (
+	"math/bits"
+	"strings"
+)
 
 // Shares say how many documents of a scope are in each language.
 type Shares struct {
@@ -70,8 +73,12 @@ func (a *Analyzer) Asked(text string, of *Shares) (r Reading) {
 	if *of == (Shares{}) || !a.detects {
 		return r
 	}
+	text = text[:headOf(text)]
+	if of.Languages() == 0 && of.english() > 0 && !hints(text) {
+		return r // English: most scopes have a short text
+	}
 	t := tally{seen: map[string]bool{}}
-	t.count(text[:headOf(text)])
+	t.count(text)
 	said := t.said(of)
 	most := 1
 	if said == 0 {
@@ -96,13 +103,27 @@ func (a *Analyzer) Asked(text string, of *Shares) (r Reading) {
 			r.In = r.In.With(l)
 		}
 	}
-	if said == 0 && r.In == 0 && of.Unsure > 0 && of.english() == 0 {
+	if said == 0 && r.In == 0 && of.Unsure > 0 && of.english() == 0 && len(text) < detectBytes {
 		r.In = r.In.With(Unsure)
 		for l := range latinLanguages.All() {
 			r.weights[l] = unsureWeight
 		}
 	}
 	return r
+}
+
+// hints reports whether a text has words or letters that are not English.
+func hints(text string) bool {
+	for lo, hi := nextWord(text, 0); lo < hi; lo, hi = nextWord(text, hi) {
+		word := text[lo:hi]
+		if beyondEnglish(word) {
+			return true
+		}
+		if word = strings.ToLower(word); !silent(word) && isForeign(Fold(word)) {
+			return true
+		}
+	}
+	return false
 }
 
 // said are the languages that a query says it is in, among them English: of those of its scope, or any where documents

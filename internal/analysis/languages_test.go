@@ -349,7 +349,7 @@ func TestWrongScript(t *testing.T) {
 	}
 }
 
-// TestGoldenStems pins the stems of all words of the set: where they change, autoVersion rises.
+// TestGoldenStems pins the stems of all words of the set: where they change, it takes another version of the rules.
 func TestGoldenStems(t *testing.T) {
 	a := NewAuto()
 	var b strings.Builder

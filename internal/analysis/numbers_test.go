@@ -26,7 +26,10 @@ func TestGroupedNumbers(t *testing.T) {
 		{"555 867 5309a", ""},           // the last group is none
 		{"5558675309", ""},              // it is one already
 		{"555,867,5309", ""},            // a list
-		{"(", ""}, {"+", ""}, {"1 ", ""}, {"(1) (2)", ""},
+		{"(", ""},
+		{"+", ""},
+		{"1 ", ""},
+		{"(1) (2)", ""},
 	} {
 		var got []string
 		for _, k := range a.Tokens(nil, tc.text) {

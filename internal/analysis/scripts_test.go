@@ -169,7 +169,7 @@ func checkGolden(t *testing.T, name, lines string) {
 
 // TestEveryRune fails when a dependency changes what becomes of any character, alone or
 // within a word, and TestEverySuffix when the stemmer changes: more than the text of
-// TestGoldenTokens, on which fingerprints stand, can hold. Then raise version, and pin
+// TestGoldenTokens, on which fingerprints stand, can hold. Then it takes another version of the rules; pin
 // the new values.
 func TestEveryRune(t *testing.T) {
 	for a, want := range map[*Analyzer]uint64{FirstEnglish(): 0xfc8633363a427a08, NewEnglish(): 0x568f4f762b808c22} {

@@ -42,7 +42,7 @@ var latinLanguages = func() (s Languages) {
 func (s Languages) Has(l Language) bool { return s>>l&1 != 0 }
 
 // readShort reads a short text in the languages that it may be in besides those that it was read in, and adds the terms
-// that it has in these alone. They have no part in its length.
+// that it has in these alone. They have no part in its length, and single letters, which are clitics, are left out.
 func (s *scanner) readShort(from place) {
 	in := s.unsure()
 	if in == 0 {
@@ -59,13 +59,17 @@ func (s *scanner) readShort(from place) {
 			other.text = s.text
 			other.read(0, len(s.text))
 			s.meter = other.meter
-			s.tokens = append(s.tokens, other.tokens...)
+			for _, t := range other.tokens {
+				if len(t.Term) > 1 {
+					s.tokens = append(s.tokens, t)
+				}
+			}
 			continue
 		}
 		round.Reset()
 		known = known && round.readAs(s, v)
 		for _, c := range round.counts {
-			if own.find(c.entry).freq == 0 {
+			if len(c.entry.term) > 1 && own.find(c.entry).freq == 0 {
 				own.find(c.entry).freq = 1
 				of := s.bag.find(c.entry)
 				of.freq = addSaturating(of.freq, s.weight)

@@ -13,8 +13,9 @@ import (
 func TestAnalyze(t *testing.T) {
 	c := newCLI(t)
 	for args, want := range map[string]string{
-		"Alice's cats":                    "alic\t0-5\tAlice\ncat\t8-12\tcats\n",
-		"東京":                              "東京\t0-6\t東京\n東\t0-3\t東\n京\t3-6\t京\n",
+		"Alice's cats are here":           "alic\t0-5\tAlice\ncat\t8-12\tcats\nhere\t17-21\there\n",
+		"Äpfel essen":                     "apfel\t0-6\tÄpfel\nessen\t7-12\tessen\ness\t7-12\tessen\nes\t7-12\tessen\n",
+		"東京":                              "东京\t0-6\t東京\n东\t0-3\t東\n京\t3-6\t京\n",
 		"getUserID --language none":       "getuserid\t0-9\tgetUserID\nget\t0-3\tget\nuser\t3-7\tUser\nid\t7-9\tID\n",
 		"what did she say of tea --query": "say\t1\ntea\t1\n",
 		"tea Teas --query":                "tea\t2\n",
@@ -24,7 +25,7 @@ func TestAnalyze(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s%s\nwant\n%s", args, r.code, r.out, r.err, want)
 		}
 	}
-	got := one(t, c.objects("analyze", "Ünder-"))
+	got := one(t, c.objects("analyze", "Ünder-", "--language", "english"))
 	if want := map[string]any{"term": "under", "start": 0.0, "end": 6.0, "text": "Ünder", "languages": []any{"en"}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -22,7 +22,7 @@ func TestDamagedTables(t *testing.T) {
 	c := newCLI(t)
 	var lines strings.Builder
 	for i := range 3000 {
-		fmt.Fprintf(&lines, `{"type":"memory","id":"m%d","user":"ada","text":"note number %d","embedding":[%d,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15]}`+"\n", i, i, i)
+		fmt.Fprintf(&lines, `{"type":"memory","id":"m%d","user":"ada","text":"this is the note with the number %d","embedding":[%d,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15]}`+"\n", i, i, i)
 	}
 	c.ok("import", c.file("notes.jsonl", lines.String()))
 	db, err := engine.Open(c.dir, nil) // to write what only the log holds, it needs much

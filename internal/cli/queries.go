@@ -43,6 +43,7 @@ type answerLine struct {
 type answerHit struct {
 	ID    string          `json:"id"`
 	Score float64         `json:"score"`
+	Near  bool            `json:"near,omitempty"`
 	Parts *memory.Signals `json:"parts,omitempty"`
 }
 
@@ -150,7 +151,7 @@ func (a *app) answerOne(ctx context.Context, v *vectorModel, db *engine.DB, q me
 	out.Hits, out.TookUs, out.Plan = make([]answerHit, len(r.Hits)), spent.Microseconds(), r.Plan
 	out.Unembedded = r.Unembedded
 	for i, h := range r.Hits {
-		out.Hits[i] = answerHit{ID: h.ID, Score: h.Score}
+		out.Hits[i] = answerHit{ID: h.ID, Score: h.Score, Near: h.Near}
 		if q.Explain {
 			out.Hits[i].Parts = &h.Parts
 		}

@@ -204,6 +204,9 @@ func (a *app) printHits(r memory.Result, explain bool) {
 	t := &table{header: []string{"SCORE", "ID", "TEXT"}}
 	for _, h := range r.Hits {
 		t.add(score(h.Score), h.ID, memory.Highlight(h.Text, h.Spans, "«", "»"))
+		if h.Near {
+			t.note("by words near those of the query alone")
+		}
 		if explain {
 			t.note(partsText(h.Parts))
 		}
@@ -247,6 +250,9 @@ func planText(p *memory.Plan) string {
 	}
 	if len(p.Terms) > 0 {
 		parts = append(parts, "terms "+strings.Join(p.Terms, " "))
+	}
+	if len(p.Near) > 0 {
+		parts = append(parts, "near words "+strings.Join(p.Near, " "))
 	}
 	return "plan: " + strings.Join(parts, ", ")
 }

@@ -11,6 +11,7 @@ package near
 import (
 	"bytes"
 	"math/bits"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -25,6 +26,9 @@ const (
 	alike = .5
 	// part is how near a word is to one that begins or ends with it.
 	part = .6
+	// leastRest is how many letters stand before the end of a word that is another word, at least, for these to be a
+	// word as well: fewer are a letter that was left out, or a particle.
+	leastRest = 3
 )
 
 // Letters is how many letters a term has, 0 where it is near no other: a shorter or longer
@@ -133,6 +137,20 @@ func (w *Word) Nearness(term []byte) float64 {
 		nearness = max(nearness, part)
 	}
 	return nearness
+}
+
+// Rest is what stands before the shorter of the two words in the longer one, if that ends with the shorter one: the rest
+// of a compound, which is a word itself. It is empty where there is none, or too little for a word.
+func (w *Word) Rest(term string) string {
+	long, short := string(w.text), term
+	if len(term) > len(w.text) {
+		long, short = short, long
+	}
+	rest, ok := strings.CutSuffix(long, short)
+	if !ok || utf8.RuneCountInString(rest) < leastRest {
+		return ""
+	}
+	return rest
 }
 
 // dice is Dice's coefficient of the grams of two words, or less than alike where that is.

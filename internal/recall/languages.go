@@ -2,9 +2,12 @@ package recall
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/invindex"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // languages are those that the query is read in besides English.
@@ -12,7 +15,7 @@ func (r *recalling) languages(ctx context.Context) (analysis.Languages, error) {
 	if r.read.known {
 		return r.read.reading.In, nil
 	}
-	shares, err := r.st.Languages(ctx, r.set)
+	shares, err := r.in.Languages(ctx, r.st)
 	if err != nil {
 		return 0, err
 	}
@@ -22,6 +25,35 @@ func (r *recalling) languages(ctx context.Context) (analysis.Languages, error) {
 		r.plan.Languages = strings.Fields(in.String())
 	}
 	return in, nil
+}
+
+// joined adds terms of neighbouring words that texts may have as one, for the profile best: the others rank by the words
+// as they are.
+func (r *recalling) joined(words []string) []string {
+	if r.q.Profile != memory.ProfileBest {
+		return words
+	}
+	for _, term := range r.st.Words.Analyzer.Load().Joined(r.q.Text, &r.read.reading) {
+		if !slices.Contains(words, term) && len(words) < invindex.MaxQueryTerms {
+			words = append(words, term)
+			r.terms = append(r.terms, invindex.QueryTerm{Text: term, Weight: 1})
+		}
+	}
+	return words
+}
+
+// found leaves out the terms behind the first ones that no document of the scope has: words that the query has apart, and
+// that might be written as one.
+func (r *recalling) found(first int) {
+	n := first
+	for i := first; i < len(r.terms); i++ {
+		if r.stats.DF[i] > 0 {
+			r.terms[n], r.stats.DF[n] = r.terms[i], r.stats.DF[i]
+			n++
+		}
+	}
+	r.terms, r.stats.DF = r.terms[:n], r.stats.DF[:n]
+	r.words += n - first
 }
 
 // fewer leaves out the terms of a query that no document of its scope has, as long as

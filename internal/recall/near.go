@@ -1,9 +1,12 @@
 package recall
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"unicode/utf8"
 
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/near"
 	"github.com/seed-7aedc3ff/memdb/internal/query"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -11,54 +14,213 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// Where no memory in scope has a word of a query, its words may be misspelt, in a form that
-// the stemmer does not know, or parts of words that are written together. So the words of
-// the memories in scope are asked for those near them: alike in their letters, or one the
-// beginning or the end of the other.
+// A word of a query may be misspelt, in a form that the stemmer does not know, or a part of a word that is written
+// together. So the words of the memories in scope are asked for those near it: alike in their letters, or one the
+// beginning or the end of the other. That is done where no memory in scope has the word, and for all words where the
+// memories that have them are fewer than the query asks for. What near words alone find stands behind all else.
 
-// nearWords is how many words of a query are looked for so, the first ones.
-const nearWords = 8
+const (
+	// nearWords is how many words of a query are looked for so, the first ones.
+	nearWords = 8
+	// nearMissing is how many of the words that no memory has are looked for where others are found: two take some 5 % of
+	// a recall.
+	nearMissing = 2
+	// nearShare is what a near word adds to the score of a memory that has other words of the query, as a share of
+	// what the word itself would.
+	nearShare = .3
+	// nearKeep is how many memories are ranked at least where a near word may lift one.
+	nearKeep = 100
+	// partLetters is how many letters the rest of a compound has at least that no memory has as a word, where the query
+	// may be in a language that writes words together.
+	partLetters = 4
+)
 
-// rankNear is rank where nothing has a word of the query: by the words near its own.
-func (r *recalling) rankNear(ctx context.Context) ([]scored, error) {
+// rankAll ranks by the words of the query, and by words near them.
+func (r *recalling) rankAll(ctx context.Context) ([]scored, error) {
 	if !r.asksNear() {
-		return nil, nil
+		return r.rank(ctx)
 	}
+	missing, keep := r.missing(), r.keep
+	if len(missing) > 0 {
+		r.keep = max(r.keep, nearKeep)
+	}
+	ranked, err := r.rank(ctx)
+	r.keep = keep
+	if err == nil && (len(missing) > 0 || len(ranked) < r.q.Limit) {
+		ranked, err = r.withNear(ctx, ranked, missing)
+	}
+	return ranked[:min(keep, len(ranked))], err
+}
+
+// asksNear reports whether near words may be looked for: the query is one of words alone.
+func (r *recalling) asksNear() bool {
+	if r.q.OnlyWords || r.q.Text == "" || r.q.Embedding != nil || r.q.Syntax == memory.SyntaxOperators || r.set.IsEmpty() {
+		return false
+	}
+	switch r.q.Profile {
+	case memory.ProfileVector, memory.ProfileHybrid: // they rank by vectors of the same letters
+		return false
+	}
+	return len(r.stats.DF) == len(r.terms)
+}
+
+// missing are the longest terms of the query that no memory in scope has, for the profile best: the others rank by the
+// words as they are, as long as these are enough.
+func (r *recalling) missing() (terms []invindex.QueryTerm) {
+	if r.q.Profile != memory.ProfileBest {
+		return nil
+	}
+	for i, t := range r.terms {
+		if r.stats.DF[i] == 0 {
+			terms = append(terms, t)
+		}
+	}
+	slices.SortStableFunc(terms, func(a, b invindex.QueryTerm) int { return cmp.Compare(len(b.Text), len(a.Text)) })
+	return terms[:min(len(terms), nearMissing)]
+}
+
+// withNear adds to memories that were ranked by the words of the query those that have words near them: near the missing
+// ones, or near any where too few memories were found.
+func (r *recalling) withNear(ctx context.Context, ranked []scored, missing []invindex.QueryTerm) ([]scored, error) {
+	of := missing
+	if len(ranked) < r.q.Limit {
+		of = r.terms
+	}
+	found, err := r.nearTerms(ctx, of)
+	if err != nil || len(found) == 0 {
+		return ranked, err
+	}
+	if len(ranked) == 0 {
+		return r.rankNear(ctx, found)
+	}
+	most := 1.0
+	if r.q.Profile != memory.ProfileText {
+		most = r.most() // a score is a share of what the words could give
+	}
+	var alike []scored
+	err = r.instead(found, func() error {
+		alike, err = r.rankText(ctx, max(r.keep, nearKeep))
+		return err
+	})
+	return joinNear(ranked, alike, nearShare/most), err
+}
+
+// nearTerms are the terms in scope that are near some words.
+func (r *recalling) nearTerms(ctx context.Context, of []invindex.QueryTerm) ([]invindex.NearTerm, error) {
 	var words []near.Word
-	for _, t := range r.terms {
-		if w, ok := near.New(t.Text); ok && len(words) < nearWords {
-			words = append(words, w)
+	for _, t := range of {
+		for _, text := range append(r.read.reading.Ends(t.Text), t.Text) {
+			if w, ok := near.New(text); ok && len(words) < nearWords {
+				words = append(words, w)
+			}
 		}
 	}
 	if len(words) == 0 {
 		return nil, nil
 	}
-	found, err := r.st.Index.Near(ctx, r.st.Postings, words, invindex.Docs{Set: r.set}, query.MaxExpansions)
+	in := invindex.Docs{Set: r.set}
+	found, err := r.st.Index.Near(ctx, r.st.Postings, words, in, query.MaxExpansions)
 	if err != nil {
 		return nil, state.TextError(doingRecall, err)
 	}
 	r.stage("near words")
-	if len(found) == 0 {
-		return nil, nil
+	found = slices.DeleteFunc(found, func(t invindex.NearTerm) bool {
+		return slices.ContainsFunc(r.terms, func(own invindex.QueryTerm) bool { return own.Text == t.Text })
+	})
+	return r.plausible(ctx, words, found)
+}
+
+// plausible leaves out words that end with a word of the query, or it with them, by chance: as passport ends with sport.
+// What stands before is to be a word of the scope, but in languages that write words together.
+func (r *recalling) plausible(ctx context.Context, words []near.Word, found []invindex.NearTerm) ([]invindex.NearTerm, error) {
+	if r.read.reading.Compounds() {
+		return found, nil
 	}
-	r.terms, r.stats.DF = r.terms[:0], r.stats.DF[:0]
+	least := near.MaxLetters + 1
+	if r.read.reading.In.Has(analysis.Unsure) {
+		least = partLetters
+	}
+	doubtful := map[string]string{} // the rests, by the term
+	var rests []string
+	for _, t := range found {
+		for i := range words {
+			if rest := words[i].Rest(t.Text); rest != "" && utf8.RuneCountInString(rest) < least {
+				doubtful[t.Text] = rest
+				rests = append(rests, rest)
+			}
+		}
+	}
+	if len(rests) == 0 {
+		return found, nil
+	}
+	stats, err := r.st.Index.Stats(ctx, r.st.Postings, rests, invindex.Docs{Set: r.set})
+	if err != nil {
+		return nil, state.TextError(doingRecall, err)
+	}
+	known := map[string]bool{}
+	for i, rest := range rests {
+		known[rest] = stats.DF[i] > 0
+	}
+	return slices.DeleteFunc(found, func(t invindex.NearTerm) bool {
+		rest, doubt := doubtful[t.Text]
+		return doubt && !known[rest]
+	}), nil
+}
+
+// rankNear ranks by near words alone, where nothing has a word of the query.
+func (r *recalling) rankNear(ctx context.Context, found []invindex.NearTerm) (ranked []scored, err error) {
+	err = r.instead(found, func() error {
+		ranked, err = r.rank(ctx)
+		return err
+	})
+	for i := range ranked {
+		ranked[i].near = true
+	}
+	return ranked, err
+}
+
+// instead calls rank with near words in the place of the query's own.
+func (r *recalling) instead(found []invindex.NearTerm, rank func() error) error {
+	terms, stats, words := r.terms, r.stats, r.words
+	defer func() { r.terms, r.stats, r.words = terms, stats, words }()
+	r.terms, r.stats.DF = nil, nil
 	for _, t := range found {
 		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Text, Weight: t.Nearness})
 		r.stats.DF = append(r.stats.DF, t.Docs)
 		r.plan.Near = append(r.plan.Near, t.Text)
 	}
 	r.words = len(r.terms)
-	return r.rank(ctx)
+	r.near.terms, r.near.stats = r.terms, r.stats
+	return rank()
 }
 
-// asksNear reports whether the query is one of words alone, none of which is in scope.
-func (r *recalling) asksNear() bool {
-	if r.q.OnlyWords || r.q.Text == "" || r.q.Embedding != nil || r.q.Syntax == memory.SyntaxOperators || r.set.IsEmpty() {
-		return false
+// joinNear adds a share of the scores by near words to those of memories that have words of the query, and puts the others
+// behind them, in their order.
+func joinNear(ranked, alike []scored, share float64) []scored {
+	at := make(map[uint32]int, len(ranked))
+	for i := range ranked {
+		at[ranked[i].doc] = i
 	}
-	switch r.q.Profile {
-	case memory.ProfileVector, memory.ProfileHybrid: // they have ranked by vectors of the same letters
-		return false
+	var alone []scored
+	for _, s := range alike {
+		i, both := at[s.doc]
+		if !both {
+			s.near = true
+			alone = append(alone, s)
+			continue
+		}
+		more := float64(share * s.score)
+		ranked[i].score += more
+		ranked[i].parts.BM25 += more
 	}
-	return !slices.ContainsFunc(r.stats.DF, func(df uint32) bool { return df > 0 })
+	slices.SortFunc(ranked, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.seq, b.seq))
+	})
+	// A result is in descending order of its scores.
+	last := ranked[len(ranked)-1].score
+	for i := range alone {
+		alone[i].score = min(float64(share*alone[i].score), last)
+		alone[i].parts = memory.Signals{BM25: alone[i].score}
+	}
+	return append(ranked, alone...)
 }

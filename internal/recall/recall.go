@@ -67,6 +67,10 @@ type recalling struct {
 		reading analysis.Reading
 		known   bool
 	}
+	near struct { // words near those of the query, with their statistics
+		terms []invindex.QueryTerm
+		stats invindex.Stats
+	}
 	when    whenAsked
 	bound   *invindex.Query // nil: the conditions on hits are in set already
 	teaches bool            // others learn from it what the vectors are worth
@@ -122,10 +126,7 @@ func (r *recalling) answer(ctx context.Context) (memory.Result, error) {
 	if err := r.analyse(ctx); err != nil {
 		return memory.Result{}, err
 	}
-	ranked, err := r.rank(ctx)
-	if err == nil && len(ranked) == 0 {
-		ranked, err = r.rankNear(ctx)
-	}
+	ranked, err := r.rankAll(ctx)
 	if err != nil {
 		return memory.Result{}, err
 	}
@@ -275,8 +276,11 @@ func (r *recalling) analyse(ctx context.Context) error {
 	if r.uncounted() {
 		return nil
 	}
+	own := len(r.terms)
+	words = r.joined(words)
 	r.stats, err = r.st.Index.Stats(ctx, r.st.Postings, words, invindex.Docs{Set: r.set})
 	if err == nil {
+		r.found(own)
 		r.fewer(r.words)
 	}
 	r.stage("statistics")
@@ -301,6 +305,7 @@ type scored struct {
 	seq   uint64
 	score float64
 	parts memory.Signals
+	near  bool // near words alone found it
 }
 
 // before is the order of hits: by score, equal ones by Seq.
@@ -605,7 +610,7 @@ func (r *recalling) fetch(ctx context.Context, ranked []scored) (memory.Result, 
 		if err != nil {
 			return memory.Result{}, err
 		}
-		h := found{memory.Hit{Memory: m, Score: s.score, Parts: s.parts}, s.doc, s.seq}
+		h := found{memory.Hit{Memory: m, Score: s.score, Parts: s.parts, Near: s.near}, s.doc, s.seq}
 		if marks {
 			if h.Spans, err = r.highlight(ctx, m.Text); err != nil {
 				return memory.Result{}, err

@@ -149,13 +149,11 @@ func (y *whying) fails(ctx context.Context, f filter.Filter) error {
 func (y *whying) rank(ctx context.Context) (err error) {
 	r := y.r
 	r.keep = max(whyRanked, r.q.Limit)
-	if err = y.terms(ctx, false); err != nil {
+	if err = y.terms(ctx, r.terms, r.stats, false); err != nil {
 		return err
 	}
-	if y.ranked, err = r.rank(ctx); err == nil && len(y.ranked) == 0 {
-		if y.ranked, err = r.rankNear(ctx); err == nil && len(r.plan.Near) > 0 {
-			err = y.terms(ctx, true)
-		}
+	if y.ranked, err = r.rankAll(ctx); err == nil && len(r.near.terms) > 0 {
+		err = y.terms(ctx, r.near.terms, r.near.stats, true)
 	}
 	if err != nil {
 		return err
@@ -171,20 +169,19 @@ func (y *whying) locate() {
 	y.place = slices.IndexFunc(y.ranked, func(s scored) bool { return s.doc == y.doc })
 	y.w.Ranked = len(y.ranked)
 	if y.place >= 0 {
-		y.w.Rank, y.w.Score = y.place+1, y.ranked[y.place].score
+		y.w.Rank, y.w.Score, y.w.Near = y.place+1, y.ranked[y.place].score, y.ranked[y.place].near
 	}
 }
 
-// terms notes what the terms that are looked for now give the memory.
-func (y *whying) terms(ctx context.Context, near bool) error {
+// terms notes what terms give the memory.
+func (y *whying) terms(ctx context.Context, terms []invindex.QueryTerm, stats invindex.Stats, near bool) error {
 	r := y.r
-	stats := r.stats
 	switch {
 	case r.bound != nil:
 		stats = r.bound.Blend(stats)
-	case len(stats.DF) != len(r.terms): // the profile does without
-		words := make([]string, len(r.terms))
-		for i, t := range r.terms {
+	case len(stats.DF) != len(terms): // the profile does without
+		words := make([]string, len(terms))
+		for i, t := range terms {
 			words[i] = t.Text
 		}
 		var err error
@@ -192,10 +189,10 @@ func (y *whying) terms(ctx context.Context, near bool) error {
 			return state.TextError(doingRecall, err)
 		}
 	}
-	for i, t := range r.terms {
+	for i, t := range terms {
 		one := invindex.Stats{N: stats.N, Length: stats.Length, DF: stats.DF[i : i+1]}
 		hit := make([]invindex.Hit, 1)
-		if err := r.st.Index.Score(ctx, r.st.Postings, r.terms[i:i+1], one, []uint32{y.doc}, hit); err != nil {
+		if err := r.st.Index.Score(ctx, r.st.Postings, terms[i:i+1], one, []uint32{y.doc}, hit); err != nil {
 			return state.TextError(doingRecall, err)
 		}
 		score := float64(hit[0].Score)
@@ -335,7 +332,7 @@ func (y *whying) before() error {
 			}
 			continue
 		}
-		y.w.Before = append(y.w.Before, memory.WhyHit{ID: rec.ID, Text: rec.Text, Score: s.score, Parts: s.parts})
+		y.w.Before = append(y.w.Before, memory.WhyHit{ID: rec.ID, Text: rec.Text, Score: s.score, Near: s.near, Parts: s.parts})
 	}
 	return nil
 }

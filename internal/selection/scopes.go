@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -243,6 +244,7 @@ type Members struct {
 	docs   []uint32          // in ascending order; nil until it is asked for, as is what follows
 	looks  []doctable.Glance // of each of docs
 	spaces map[*spaces.Space]*memberSlots
+	shares *analysis.Shares
 }
 
 // memberSlots are the slots of members in a space. Each part is nil until it is
@@ -255,6 +257,24 @@ type memberSlots struct {
 // NewMembers are those of a set.
 func NewMembers(set *roaring.Bitmap) *Members {
 	return &Members{Set: set, N: int(set.GetCardinality())}
+}
+
+// Languages say in which languages the documents are; a state that shows them is asked once.
+func (m *Members) Languages(ctx context.Context, st *state.State) (analysis.Shares, error) {
+	m.mu.Lock()
+	known := m.shares
+	m.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	shares, err := st.Languages(ctx, m.Set)
+	if err != nil {
+		return analysis.Shares{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shares = &shares
+	return shares, nil
 }
 
 // keeps reports whether lists of the members are kept.

@@ -90,6 +90,7 @@ type remembered struct {
 	Text      string         `json:"text"`
 	Kind      string         `json:"kind"`
 	Score     float64        `json:"score" jsonschema:"comparable within one answer alone"`
+	Near      bool           `json:"near,omitempty" jsonschema:"it has none of the words, but words like them"`
 	Metadata  map[string]any `json:"metadata,omitempty"`
 	CreatedAt time.Time      `json:"created_at"`
 	EventTime *time.Time     `json:"event_time,omitempty"`
@@ -166,7 +167,7 @@ func (h *host) recall(ctx context.Context, in recallIn) (out recallOut, err erro
 	found, err := h.db.Memories().Recall(ctx, q)
 	for i := range found.Hits {
 		hit := &found.Hits[i]
-		r := remembered{ID: hit.ID, Text: hit.Text, Kind: string(hit.Kind), Score: hit.Score, Metadata: hit.Metadata, CreatedAt: hit.CreatedAt}
+		r := remembered{ID: hit.ID, Text: hit.Text, Kind: string(hit.Kind), Score: hit.Score, Near: hit.Near, Metadata: hit.Metadata, CreatedAt: hit.CreatedAt}
 		if !hit.EventTime.IsZero() {
 			r.EventTime = &hit.EventTime
 		}
