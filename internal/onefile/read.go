@@ -13,12 +13,8 @@ import (
 type Damage struct {
 	// What is the part, such as "block 3 of 40", and Why what is wrong with it.
 	What, Why string
-	// From and To are the keys between which something is missing, nil where that is not known or
-	// reaches to the end. Keys is how many are missing, 0 where it is not known.
+	// From and To are the keys between which something is missing, nil where nothing is.
 	From, To []byte
-	Keys     int
-	// Settings says that the identity is lost.
-	Settings bool
 }
 
 // Error is "What: Why".
@@ -211,13 +207,16 @@ func Salvage(b []byte) (of Head, t *Table, lost []*Damage) {
 		of = h.Head
 		entries, at = salvageBegin(b, &h, &of, tell)
 	} else {
-		tell(&Damage{What: "the identity", Why: "the head and the tail are damaged", Settings: true})
+		tell(&Damage{What: "the identity", Why: "the head and the tail are damaged"})
 	}
 	var blocks []*Block
 	if entries != nil {
 		blocks = salvageIndexed(b, at, entries, tell)
 	} else {
-		blocks = salvageFound(b, tell)
+		if !known {
+			at = -1
+		}
+		blocks = salvageFound(b, at, tell)
 	}
 	return of, newTable(blocks), lost
 }
@@ -236,7 +235,7 @@ func salvageBegin(b []byte, h *head, of *Head, tell func(*Damage)) (entries []in
 	}
 	at = HeadSize
 	if of.Identity = cut(at, h.identityLen, h.identitySum); of.Identity == nil {
-		tell(&Damage{What: "the identity", Why: "it does not fit its checksum", Settings: true})
+		tell(&Damage{What: "the identity", Why: "it does not fit its checksum"})
 	}
 	at += int64(h.identityLen)
 	index := cut(at, h.indexLen, h.indexSum)
@@ -272,16 +271,21 @@ func salvageIndexed(b []byte, at int64, entries []indexed, tell func(*Damage)) (
 	return blocks
 }
 
+// firstKey and lastKey are before and behind all keys.
+var (
+	firstKey = []byte{0}
+	lastKey  = []byte{0xff}
+)
+
 // salvageFound looks for blocks by how they begin. Between two that do not lie side by side,
-// something is missing.
-func salvageFound(b []byte, tell func(*Damage)) (blocks []*Block) {
+// something is missing. begin is where the first block lies, -1 where that is not known.
+func salvageFound(b []byte, begin int64, tell func(*Damage)) (blocks []*Block) {
 	gap := func(from, to []byte, bytes int) {
 		if bytes > 0 {
 			tell(&Damage{What: "a part of the file", Why: fmt.Sprintf("in %d bytes no block can be read", bytes), From: from, To: to})
 		}
 	}
-	var last []byte
-	ended := -1 // where the newest block ends
+	last, ended := firstKey, int(begin) // where the newest block ends
 	for at := 0; at < len(b); {
 		next := bytes.Index(b[at:], []byte(blockMagic))
 		if next < 0 {
@@ -292,7 +296,7 @@ func salvageFound(b []byte, tell func(*Damage)) (blocks []*Block) {
 		if err == nil {
 			err = one.proven()
 		}
-		if err != nil || last != nil && bytes.Compare(one.First, last) <= 0 {
+		if err != nil || bytes.Compare(one.First, last) <= 0 {
 			at++
 			continue
 		}
@@ -303,7 +307,7 @@ func salvageFound(b []byte, tell func(*Damage)) (blocks []*Block) {
 		at += len(one.bytes)
 		ended = at
 	}
-	gap(last, nil, max(len(b)-HeadSize-max(ended, 0), 0))
+	gap(last, lastKey, len(b)-HeadSize-max(ended, 0))
 	return blocks
 }
 

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,8 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
-	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -151,12 +148,13 @@ func (f *File) DropTemp() {
 	}
 }
 
-// fill writes what the file holds into a store that is open and empty.
-func (f *File) fill(s *Store) error {
+// CopyTo writes what the file holds into a store that is open and empty, and returns how many keys
+// there are.
+func (f *File) CopyTo(s *Store) (keys int, err error) {
 	if err := s.Ingest(f.table.Each); err != nil {
-		return fileError(f.path, err)
+		return 0, fileError(f.path, err)
 	}
-	return nil
+	return int(f.table.Keys()), nil
 }
 
 // into applies a batch to a store that is kept in the file.
@@ -353,24 +351,22 @@ func (f *File) Unpack(s *Store) error {
 	if err := s.Open(false, f.Head().Timeline); err != nil {
 		return err
 	}
-	err := f.fill(s)
+	_, err := f.CopyTo(s)
 	if err == nil {
 		s.Reached(f.Head().LSN)
 	}
 	return errors.Join(err, s.Close())
 }
 
-// WriteFile writes what a store holds into a new file, which must not exist, and returns its length.
-func WriteFile(c FileConfig, s *Store, head onefile.Head) (int64, error) {
+// WriteFile writes all that scan reads into a new file, which must not exist, and returns its
+// length.
+func WriteFile(c FileConfig, scan onefile.Scan, head onefile.Head) (int64, error) {
 	f, _, err := OpenFile(c)
 	if err != nil {
 		return 0, err
 	}
-	snap := s.NewSnapshot()
-	table, err := onefile.Pack(func(lower, upper []byte, visit func(key, value []byte) error) error {
-		return kv.Scan(snap, lower, upper, visit)
-	})
-	if err = errors.Join(err, snap.Close()); err != nil {
+	table, err := onefile.Pack(scan)
+	if err != nil {
 		return 0, err
 	}
 	f.turn.Lock()
@@ -385,34 +381,4 @@ func WriteFile(c FileConfig, s *Store, head onefile.Head) (int64, error) {
 		}
 		return size, err
 	})
-}
-
-// ingestTable is the name of the table that Ingest makes, until the store has it.
-const ingestTable = "ingested.sst"
-
-// Ingest fills a store that is open and empty with keys in their order. It is for stores that are
-// made: nothing of it is handed to an outlet.
-func (s *Store) Ingest(each func(visit func(key, value []byte) error) error) (err error) {
-	path := s.FS.PathJoin(s.config.Dir, ingestTable)
-	file, err := s.FS.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	opts := &pebble.Options{Merger: s.config.Merger, FormatMajorVersion: formatVersion}
-	opts.EnsureDefaults()
-	of := opts.MakeWriterOptions(len(opts.Levels)-1, formatVersion.MaxTableFormat())
-	of.BlockSize, of.Compression = blockSize, sstable.NoCompression
-	w := sstable.NewWriter(objstorageprovider.NewFileWritable(file), of)
-	keys := 0
-	err = each(func(key, value []byte) error {
-		keys++
-		return w.Set(key, value)
-	})
-	if err = cmp.Or(err, w.Close()); err == nil && keys > 0 {
-		err = s.db.Ingest(context.Background(), []string{path})
-	}
-	if left := s.FS.Remove(path); err == nil && !isMissing(left) {
-		err = left
-	}
-	return err
 }
