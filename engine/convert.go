@@ -53,7 +53,9 @@ func Convert(ctx context.Context, from, to string, o *Options) (c Converted, err
 	if err := unused(files, to); err != nil {
 		return c, err
 	}
-	db, err := openEither(from, opts, &tuning{fs: source})
+	unbounded := *opts
+	unbounded.MaxFileBytes = store.MostFile // the way out of a file that has become too large
+	db, err := openEither(from, &unbounded, &tuning{fs: source})
 	if err != nil {
 		return c, err
 	}

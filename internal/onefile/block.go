@@ -65,7 +65,7 @@ func (p *packer) add(key, value []byte) error {
 	if p.keys > 0 && bytes.Compare(key, p.last) <= 0 {
 		return fmt.Errorf("the keys %x and %x are in the wrong order", p.last, key)
 	}
-	if p.keys > 0 && len(p.raw)+len(key)+len(value) > p.size {
+	if p.keys > 0 && (len(p.raw)+len(key)+len(value) > p.size || !sameKind(p.first, key)) {
 		if err := p.end(); err != nil {
 			return err
 		}
@@ -84,6 +84,12 @@ func (p *packer) add(key, value []byte) error {
 	p.last = append(p.last[:0], key...)
 	p.keys++
 	return nil
+}
+
+// sameKind reports whether two keys begin with the same byte, which says what they are of. A block
+// has keys of one kind, so that a damage of an index takes no texts along.
+func sameKind(a, b []byte) bool {
+	return len(a) > 0 && len(b) > 0 && a[0] == b[0]
 }
 
 func commonPrefix(a, b []byte) int {

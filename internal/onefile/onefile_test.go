@@ -74,7 +74,7 @@ func content(t testing.TB, table *Table) pairs {
 
 // TestRoundTrip writes files and reads them again.
 func TestRoundTrip(t *testing.T) {
-	for _, p := range []pairs{{}, {"": ""}, {"a": strings.Repeat("x", 3*BlockSize), "b": ""}, some(1), some(5000)} {
+	for _, p := range []pairs{{}, {"": "", "a": ""}, {"a": strings.Repeat("x", 3*BlockSize), "b": ""}, some(1), some(5000)} {
 		head, table, err := Read(write(t, pack(t, p)))
 		if err != nil || head.Number != testHead.Number || head.LSN != testHead.LSN || head.Timeline != testHead.Timeline || !bytes.Equal(head.Identity, testHead.Identity) {
 			t.Fatalf("%d keys: %+v, %v", len(p), head, err)

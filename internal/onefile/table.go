@@ -107,7 +107,7 @@ func (t *Table) Update(touched *Touched, scan Scan) (*Table, error) {
 		if i == 0 {
 			lower = nil
 		}
-		for i+1 < len(t.blocks) && (dirty[i+1] || t.blocks[i+1].size < BlockSize/2) {
+		for i+1 < len(t.blocks) && (dirty[i+1] || t.blocks[i+1].size < BlockSize/2 && sameKind(t.blocks[i].First, t.blocks[i+1].First)) {
 			i++
 		}
 		if i+1 < len(t.blocks) {

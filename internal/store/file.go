@@ -56,6 +56,7 @@ const (
 	MostFile = 1 << 40
 	// FileWayOn says what to do with a file that is damaged.
 	FileWayOn = "restore it from a copy; or open it once with what is whole: memdbctl --salvage; or make a new database of that: memdbctl rescue SRC DEST"
+	raise     = "MEMDB_MAX_FILE for memdbctl, the option MaxFileBytes for a program"
 	// Convert says how a database in one file goes on as one in a folder.
 	Convert = "make a folder of it: memdbctl convert SRC DEST"
 )
@@ -92,7 +93,7 @@ func OpenFile(c FileConfig) (f *File, lost []*onefile.Damage, err error) {
 	if large, ok := errors.AsType[*fsys.TooLargeError](err); ok {
 		return nil, nil, &fault.Error{
 			Kind: fault.ErrFull, What: "open " + c.Path, Why: fmt.Sprintf("it has %s, and a database in one file may have %s", mebibytes(large.Size), mebibytes(large.Most)),
-			Do: Convert + "; or raise Options.MaxFileBytes (memdbctl --max-file)",
+			Do: Convert + "; or raise the limit: " + raise,
 		}
 	}
 	if err != nil {
@@ -322,7 +323,7 @@ func (f *File) admit(doing string, bytes int, frees bool) error {
 	} else if size > f.limit {
 		return &fault.Error{
 			Kind: fault.ErrFull, What: doing, Why: fmt.Sprintf("the file would have more than %s, and a database in one file may not", mebibytes(f.limit)),
-			Do: Convert + "; or delete what is needless, or raise Options.MaxFileBytes (memdbctl --max-file)",
+			Do: Convert + "; or delete what is needless, or raise the limit: " + raise,
 		}
 	}
 	free, _, known := f.disk()
@@ -376,7 +377,7 @@ func WriteFile(c FileConfig, scan onefile.Scan, head onefile.Head) (int64, error
 		if err == nil && size > f.limit {
 			err = &fault.Error{
 				Kind: fault.ErrFull, What: "write " + c.Path, Why: fmt.Sprintf("the file would have %s, and a database in one file may have %s", mebibytes(size), mebibytes(f.limit)),
-				Do: "stay with the folder, or raise Options.MaxFileBytes (memdbctl --max-file)",
+				Do: "stay with the folder, or raise the limit: " + raise,
 			}
 		}
 		return size, err
