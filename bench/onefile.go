@@ -98,10 +98,10 @@ func (r *oneFileRun) Round(ctx context.Context) (_ harness.Sample, err error) {
 			return nil, err
 		}
 	}
-	size, err := sizeOf(path)
+	size := sizeOf(path)
 	sample["open_ms"] = opens.Percentile(0.5) / 1000
 	sample["bytes"], sample["ratio"] = float64(size), float64(size)/float64(texts)
-	return sample, err
+	return sample, nil
 }
 
 // fill stores all memories, the last of them one by one, and returns the bytes of their texts.
@@ -139,19 +139,4 @@ func (r *oneFileRun) fill(ctx context.Context, path string, source *records, sam
 	}
 	sample["commit_p50_ms"], sample["commit_p99_ms"] = times.Percentile(0.5)/1000, times.Percentile(0.99)/1000
 	return texts, nil
-}
-
-// sizeOf is the size of a file, or of all files in a folder.
-func sizeOf(path string) (size int64, err error) {
-	err = filepath.WalkDir(path, func(_ string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			size += info.Size()
-		}
-		return err
-	})
-	return size, err
 }
