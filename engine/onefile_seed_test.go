@@ -69,7 +69,7 @@ func TestTheMemoryIsASingleFile(t *testing.T) {
 	path := filepath.Join(dir, "agent.memdb")
 	db := oneFile(t, path)
 	ctx := t.Context()
-	id := testdb.Store(t, db.Memories(), memory.Memory{Text: "The deploy runs at six.", Scope: memory.Scope{Agent: "keeper"}}).ID
+	id := testdb.Store(t, db.Memories(), memory.Memory{Text: "The deploy runs at six.", Scope: memory.Scope{Agent: "keeper"}, Embedding: []float32{1, 2, 3}}).ID
 	_, err := db.Notes().Add(ctx, keeper, "tea", "Green, no milk.", "")
 	testdb.NoError(t, err)
 	_, err = db.KV().Put(ctx, keeper, "cart", map[string]int{"tea": 2}, &entries.PutOptions{})
@@ -99,8 +99,8 @@ func TestTheMemoryIsASingleFile(t *testing.T) {
 	}
 	m, err := db.Memories().Get(ctx, memory.Scope{Agent: "keeper"}, id)
 	testdb.NoError(t, err)
-	if m.Text != "The deploy runs at six." {
-		t.Errorf("%+v", m)
+	if stats := testdb.Stats(t, db); m.Text != "The deploy runs at six." || stats.Vectors != 1 {
+		t.Errorf("%+v, %d vectors", m, stats.Vectors)
 	}
 	cart, err := db.KV().Get(ctx, keeper, "cart")
 	testdb.NoError(t, err)

@@ -25,6 +25,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/onefile"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	archivefolder "github.com/seed-7aedc3ff/memdb/wal/folder"
 )
 
 var ofAda = memory.Scope{User: "ada"}
@@ -393,6 +394,7 @@ func TestFileKilled(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "a.memdb")
 	acked := map[string]bool{}
+	kept, total := 0, 0
 	for round := range kills {
 		killCommitting(t, path, variable, acked)
 		db := openFileTest(t, path, Options{})
@@ -411,6 +413,8 @@ func TestFileKilled(t *testing.T) {
 			}
 			acked[id] = true
 		}
+		total += len(left) - kept
+		kept = len(left)
 		if round%10 == 0 || round == kills-1 {
 			mustCheck(t, db, 2*len(left))
 		}
@@ -423,10 +427,11 @@ func TestFileKilled(t *testing.T) {
 				}
 			}
 			clear(acked)
+			kept = 0
 		}
 		closeTest(t, db)
 	}
-	t.Logf("%d kills, %d commits at the end", kills, len(acked))
+	t.Logf("%d kills, %d commits were whole", kills, total)
 }
 
 // commitForEver stores two memories in each commit, in four goroutines, and prints what is
@@ -577,5 +582,39 @@ func TestFileIsRefusedWhereAFolderIsMade(t *testing.T) {
 	}
 	if kind, _, err := fsys.KindOf(fsys.Disk, path); kind != fsys.Missing || err != nil {
 		t.Errorf("%v, %v", kind, err)
+	}
+}
+
+// TestFileIsBackedUp: a backup and an archive of a file are as those of a folder, and what is restored
+// of them is a folder that has everything.
+func TestFileIsBackedUp(t *testing.T) {
+	dir := t.TempDir()
+	path, repo, archive := filepath.Join(dir, "a.memdb"), filepath.Join(dir, "repo"), filepath.Join(dir, "archive")
+	n := 0
+	for range 2 { // the second opening has no log of the first
+		db := openFileTest(t, path, Options{Archive: archivefolder.New(archive)})
+		for range 3 {
+			n++
+			mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", n), Scope: ofAda, Text: fmt.Sprint("text number ", n)})
+		}
+		if _, err := db.WaitArchived(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := db.Backup(t.Context(), repo, nil); err != nil || r.LSN != uint64(n) {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		closeTest(t, db)
+	}
+	for name, from := range map[string]string{"backup": repo, "archive": archive} {
+		to := filepath.Join(dir, "restored from "+name)
+		if r, err := Restore(t.Context(), from, to, nil); err != nil || r.Memories != n {
+			t.Errorf("%s: %+v, %v", name, r, err)
+			continue
+		}
+		db := openFileTest(t, to, Options{})
+		if db.Form() != FormFolder {
+			t.Errorf("%s: it is a %s", name, db.Form())
+		}
+		mustCheck(t, db, n)
 	}
 }

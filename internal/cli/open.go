@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
@@ -155,8 +156,12 @@ func (a *app) exists() error {
 	if err != nil || there {
 		return err
 	}
+	why := "there is no database in this folder"
+	if strings.HasSuffix(a.dir, engine.FileSuffix) {
+		why = "there is no such file"
+	}
 	return cmp.Or(a.dangling(), error(&memory.Error{
-		Kind: memory.ErrNotDatabase, What: "open " + a.dir, Why: "there is no database in this folder",
+		Kind: memory.ErrNotDatabase, What: "open " + a.dir, Why: why,
 		Do: "store or import something, or try: memdbctl demo",
 	}))
 }
