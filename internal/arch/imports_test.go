@@ -171,6 +171,7 @@ var law = map[string]row{
 	"internal/analysis":     {floor: base, beside: []string{"internal/ascii", "internal/race"}, outside: []string{"github.com/clipperhouse/uax29/v2", "github.com/blevesearch/snowballstem", "golang.org/x/text", xxh3}},
 	"internal/arch":         {floor: base},
 	"internal/ascii":        {floor: base},
+	"internal/chart":        {floor: base},
 	"internal/clock":        {floor: base, beside: []string{"internal/scalar"}},
 	"internal/ctxlock":      {floor: base},
 	"internal/codec":        {floor: base, outside: []string{xxh3}},
