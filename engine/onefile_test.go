@@ -155,7 +155,7 @@ func TestFileLocked(t *testing.T) {
 	const variable = "MEMDB_TEST_OPEN_FILE"
 	if path := os.Getenv(variable); path != "" {
 		_, err := Open(path, nil)
-		fmt.Println("child:", errors.Is(err, fault.ErrLocked), err)
+		fmt.Fprintln(os.Stdout, "child:", errors.Is(err, fault.ErrLocked), err)
 		return
 	}
 	path := filepath.Join(t.TempDir(), "a.memdb")
@@ -199,11 +199,12 @@ func TestFileLimit(t *testing.T) {
 	var err error
 	n := 0
 	for ; err == nil && n < 1000; n++ {
-		text := fmt.Sprint(n)
+		var text strings.Builder
+		fmt.Fprint(&text, n)
 		for range 500 {
-			text += fmt.Sprintf(" %x", rng.Uint32())
+			fmt.Fprintf(&text, " %x", rng.Uint32())
 		}
-		_, err = db.Memories().Store(t.Context(), memory.Memory{ID: fmt.Sprint("m", n), Scope: ofAda, Text: text}, nil)
+		_, err = db.Memories().Store(t.Context(), memory.Memory{ID: fmt.Sprint("m", n), Scope: ofAda, Text: text.String()}, nil)
 	}
 	wantError(t, "the store that is too much", err, fault.ErrFull)
 	if !strings.Contains(err.Error(), "memdbctl convert") {
@@ -452,7 +453,7 @@ func commitForEver(path string) {
 					panic(err)
 				}
 				mu.Lock()
-				fmt.Println("acknowledged", id)
+				fmt.Fprintln(os.Stdout, "acknowledged", id)
 				mu.Unlock()
 			}
 		})

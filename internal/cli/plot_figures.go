@@ -282,8 +282,12 @@ func agedBy(ctx context.Context, db *engine.DB, s memory.Scope, now time.Time) (
 		return nil, err
 	}
 	g := &ages{gone: report.Evicted, reasons: slices.Sorted(maps.Keys(report.Reasons)), rows: []ageRow{
-		{name: "less than a day", below: day}, {name: "1 to 7 days", below: 7 * day}, {name: "7 to 30 days", below: 30 * day},
-		{name: "30 to 90 days", below: 90 * day}, {name: "90 to 365 days", below: 365 * day}, {name: "365 days and more"},
+		{name: "less than a day", below: day},
+		{name: "1 to 7 days", below: 7 * day},
+		{name: "7 to 30 days", below: 30 * day},
+		{name: "30 to 90 days", below: 90 * day},
+		{name: "90 to 365 days", below: 365 * day},
+		{name: "365 days and more"},
 	}}
 	for m, err := range db.Memories().All(ctx, everyone(s)) {
 		if err != nil {
