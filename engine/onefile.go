@@ -181,16 +181,13 @@ func openHeld(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 	return db, nil
 }
 
-// damagedSuffix ends the name under which a damaged file stays.
-const damagedSuffix = ".damaged"
-
 // setAsideDamaged keeps a damaged file, over which the next commit would write.
 func setAsideDamaged(base vfs.FS, path string, lost []*onefile.Damage) error {
 	if len(lost) == 0 {
 		return nil
 	}
-	if err := vfs.LinkOrCopy(base, path, path+damagedSuffix); err != nil {
-		return &fault.Error{Kind: fault.ErrFailed, What: "keep the damaged " + path, Cause: err, Do: "move " + path + damagedSuffix + " away if it is there"}
+	if err := vfs.LinkOrCopy(base, path, path+fsys.FileDamaged); err != nil {
+		return &fault.Error{Kind: fault.ErrFailed, What: "keep the damaged " + path, Cause: err, Do: "move " + path + fsys.FileDamaged + " away if it is there"}
 	}
 	return fsys.SyncDir(base, base.PathDir(path))
 }

@@ -77,8 +77,16 @@ func TestFormIsToldByWhatIsThere(t *testing.T) {
 		if db.Form() != c.want {
 			t.Errorf("%s is a %s, want a %s", c.path, db.Form(), c.want)
 		}
-		if s, err := db.Stats(t.Context()); err != nil || s.Form != c.want {
-			t.Errorf("%s: %s, %v", c.path, s.Form, err)
+		s, err := db.Stats(t.Context())
+		if err == nil {
+			err = db.AddStructures(t.Context(), &s)
+		}
+		sum := int64(0)
+		for _, n := range s.Structures {
+			sum += n
+		}
+		if err != nil || s.Form != c.want || sum != s.DiskBytes {
+			t.Errorf("%s: %s, %d of %d bytes, %v", c.path, s.Form, sum, s.DiskBytes, err)
 		}
 		closeTest(t, db)
 	}

@@ -14,7 +14,10 @@ import (
 // What lies beside a database that is one file, by what is put behind its name.
 const (
 	// FileTemp is what a snapshot is written to before it takes the place of the file.
-	FileTemp   = ".new"
+	FileTemp = ".new"
+	// FileDamaged is what Salvage has not used.
+	FileDamaged = ".damaged"
+
 	fileLock   = ".lock"
 	fileHolder = ".holder"
 )

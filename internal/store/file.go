@@ -135,6 +135,18 @@ func (f *File) Size() int64 { return f.size.Load() }
 // Limit is how large the file may become, in bytes.
 func (f *File) Limit() int64 { return f.limit }
 
+// Damaged is the damaged file that a salvage has kept, empty where there is none.
+func (f *File) Damaged() string {
+	if f == nil {
+		return ""
+	}
+	path := f.path + fsys.FileDamaged
+	if s, err := fsys.StampOf(f.files, path); err != nil || !s.There() {
+		return ""
+	}
+	return path
+}
+
 // Head is what the file says of itself.
 func (f *File) Head() onefile.Head {
 	f.turn.Lock()
