@@ -385,6 +385,64 @@ func TestFileCrashes(t *testing.T) {
 	}
 }
 
+// TestFileFaults fails each change that commits make to the files, one in each run: the call that
+// meets it is told, nothing is acknowledged from then on, and the old file stays.
+func TestFileFaults(t *testing.T) {
+	injected := errors.New("injected")
+	for at, more := 1, true; more; at++ {
+		disk := crashfs.NewDisk()
+		n, met := 0, ""
+		counting := false
+		fs := crashfs.Wrap(disk, func(op crashfs.Op) error {
+			if !counting {
+				return nil
+			}
+			if n++; n == at {
+				met = op.Kind.String() + " " + op.Path
+				return injected
+			}
+			return nil
+		})
+		db, err := openEither("a.memdb", &Options{MemoryBudget: testBudget}, &tuning{fs: fs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		counting = true
+		acked, failed := 0, false
+		for i := range 3 {
+			_, err := db.Memories().Store(t.Context(), memory.Memory{ID: fmt.Sprint("m", i), Scope: ofAda, Text: fmt.Sprint("text number ", i)}, nil)
+			switch {
+			case err == nil && failed:
+				t.Fatalf("%s: a store after it was acknowledged", met)
+			case err == nil:
+				acked++
+			case !errors.Is(err, fault.ErrFailed):
+				t.Fatalf("%s: %v", met, err)
+			default:
+				failed = true
+			}
+		}
+		counting = false
+		more = met != ""
+		// What is left over takes room alone, and where there are no links a rename does.
+		if !failed && more && !strings.HasPrefix(met, "remove ") && !strings.HasPrefix(met, "link ") {
+			t.Errorf("%s: nothing was told", met)
+		}
+		closeTest(t, db)
+		left, err := openEither("a.memdb", &Options{MemoryBudget: testBudget}, &tuning{fs: disk.Crash(crashfs.Crash{})})
+		if err != nil {
+			t.Fatalf("%s: %v", met, err)
+		}
+		if got := len(mustList(t, left.Memories(), ofAda)); got < acked || got > acked+1 {
+			t.Errorf("%s: %d memories, %d were acknowledged", met, got, acked)
+		}
+		closeTest(t, left)
+		if at > 100 {
+			t.Fatal("the commits never end")
+		}
+	}
+}
+
 // TestFileKilled kills a process while it commits, MEMDB_CRASHES times or a few: the file is the old
 // or the new one, and every acknowledged write is there.
 func TestFileKilled(t *testing.T) {

@@ -20,15 +20,15 @@ type Damage struct {
 // Error is "What: Why".
 func (d *Damage) Error() string { return d.What + ": " + d.Why }
 
-// Read takes a file apart that is whole. The table refers to the bytes of b, which must not
-// change. The error is a *Damage, or a *NewerError for a file that a newer memdb has written.
+// Read takes a file apart that is whole. It keeps copies of the blocks, so that one that stays for
+// long does not keep all of b in RAM. The error is a *Damage, or a *NewerError for a file that a newer memdb has written.
 func Read(b []byte) (Head, *Table, error) {
 	h, err := readHead(b)
 	if err != nil {
 		return Head{}, nil, err
 	}
 	at := int64(HeadSize)
-	h.Identity = b[at : at+int64(h.identityLen)]
+	h.Identity = bytes.Clone(b[at : at+int64(h.identityLen)])
 	at += int64(h.identityLen)
 	if xxh3.Hash(h.Identity) != h.identitySum {
 		return Head{}, nil, &Damage{What: "the identity", Why: "it does not fit its checksum"}
@@ -48,7 +48,7 @@ func Read(b []byte) (Head, *Table, error) {
 		if e.length > end-at {
 			return Head{}, nil, &Damage{What: "the index of the blocks", Why: "it has more blocks than the file"}
 		}
-		if blocks[i], err = e.open(b[at : at+e.length]); err != nil {
+		if blocks[i], err = e.open(bytes.Clone(b[at : at+e.length])); err != nil {
 			return Head{}, nil, e.damage(i, len(entries), err)
 		}
 		at += e.length

@@ -284,7 +284,8 @@ func (f *File) replace(write func(vfs.File) (int64, error)) (size int64, err err
 func (f *File) place(temp string) error {
 	err := f.files.Link(temp, f.path)
 	if err == nil {
-		return f.files.Remove(temp)
+		_ = f.files.Remove(temp) // the next snapshot makes another in its place
+		return nil
 	}
 	if same := f.same(); same != nil {
 		return same
