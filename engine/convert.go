@@ -148,7 +148,7 @@ func (co *converting) toFolder(ctx context.Context) (err error) {
 	}
 	place := co.to + convertingSuffix
 	if err := unused(co.files, place); err != nil {
-		return err
+		return &fault.Error{Kind: fault.ErrExists, What: "make " + place, Why: "it is there, as an interrupted conversion leaves it", Do: "remove it, and try again"}
 	}
 	if err := makeDir(co.files, place); err != nil {
 		return err

@@ -149,6 +149,9 @@ func mayBeThere(base vfs.FS, path string, o *Options) error {
 
 // openHeld opens a file whose lock is held.
 func openHeld(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
+	if o.MaxFileBytes < 0 {
+		return nil, fault.Invalid(doingOpen(path), fmt.Sprintf("MaxFileBytes is %d", o.MaxFileBytes), "give a number of bytes, or 0 for 1 GiB")
+	}
 	c := newConfig(o, &tuning{})
 	f, lost, err := store.OpenFile(store.FileConfig{
 		Files: base, Path: path, Limit: o.MaxFileBytes, Reserve: o.DiskReserve, ReadOnly: o.ReadOnly, Log: c.logger, Salvage: o.Salvage && !o.ReadOnly,

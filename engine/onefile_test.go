@@ -227,6 +227,8 @@ func TestFileLimit(t *testing.T) {
 	}
 	mustCheck(t, db, n-1)
 	closeTest(t, db)
+	_, err = Open(path, &Options{MaxFileBytes: -1})
+	wantError(t, "a limit below 0", err, fault.ErrInvalid)
 	_, err = Open(path, &Options{MaxFileBytes: 4096})
 	wantError(t, "open beyond the limit", err, fault.ErrFull)
 	if !strings.Contains(err.Error(), "memdbctl convert") {

@@ -106,7 +106,8 @@ type Options struct {
 	// room. Deletes and clean-up may take half of it. 0: 64 MiB, or a quarter of a
 	// disk that is smaller than 256 MiB, but at least room for four memtables; less
 	// makes the memtables smaller, down to MinDiskReserve. Where the system does not
-	// tell the free space, nothing is refused.
+	// tell the free space, nothing is refused. A database in one file keeps as much as is said, or
+	// 64 MiB or a quarter of the disk, beside the room for a second file.
 	DiskReserve int64
 	// MaxFileBytes is how large a database in one file may become, in bytes: a write that may make
 	// it larger is refused with ErrFull, and so is the opening of one that is. Each commit writes

@@ -125,7 +125,14 @@ func TestConvertRefuses(t *testing.T) {
 	if _, err := engine.Convert(t.Context(), at("one.memdb"), at("big"), &engine.Options{Clock: now.now}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := engine.Convert(t.Context(), at("big"), at("small.memdb"), &engine.Options{Clock: now.now, MaxFileBytes: 1000})
+	if err := os.Mkdir(at("new.converting"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := engine.Convert(t.Context(), at("one.memdb"), at("new"), &engine.Options{Clock: now.now})
+	if !errors.Is(err, memory.ErrExists) || !strings.Contains(err.Error(), "interrupted conversion") {
+		t.Errorf("beside what an interrupted one has left: %v", err)
+	}
+	_, err = engine.Convert(t.Context(), at("big"), at("small.memdb"), &engine.Options{Clock: now.now, MaxFileBytes: 1000})
 	if !errors.Is(err, memory.ErrFull) {
 		t.Errorf("beyond the limit: %v", err)
 	}
@@ -134,7 +141,7 @@ func TestConvertRefuses(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if !slices.Equal(names, []string{"big", "folder", "one.memdb", "other"}) {
+	if !slices.Equal(names, []string{"big", "folder", "new.converting", "one.memdb", "other"}) {
 		t.Errorf("there lie %v, %v", names, err)
 	}
 }
