@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-7aedc3ff/memdb/bench/chart"
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
+	"github.com/seed-7aedc3ff/memdb/internal/chart"
 )
 
 // svg is a chart that can be drawn.

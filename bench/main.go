@@ -45,7 +45,10 @@ import (
 
 // workloads lists what can be run, in the order of -list.
 func workloads() []*harness.Workload {
-	return []*harness.Workload{locomo(), ablation(), embedders(), ir(), languages(), short(), mixed(), ingest(), store(), scale(), decay(), caps(), plateau(), textQueries(), textGrowth(), vectors(), vectorsHard(), vectorGrowth(), ownerGrowth(), filtered(), graphs(), graphRecall(), talks(), serve()}
+	return []*harness.Workload{
+		locomo(), ablation(), embedders(), ir(), languages(), short(), mixed(), ingest(), store(), oneFile(), scale(), decay(), caps(), plateau(), textQueries(),
+		textGrowth(), vectors(), vectorsHard(), vectorGrowth(), ownerGrowth(), filtered(), graphs(), graphRecall(), talks(), serve(),
+	}
 }
 
 func main() {

@@ -68,7 +68,7 @@ type RestoreReport struct {
 // its next commits have LSNs that other commits may have had before.
 //
 // Restore returns ErrExists where dir exists, ErrNotFound for a backup that is not there,
-// ErrInvalid where there are backups of several databases and none is named, ErrNotDatabase where
+// ErrInvalid where there are backups of several databases and none is named or dir is named as one file, ErrNotDatabase where
 // repo holds no backups, ErrNewerLayout for a backup of a newer memdb, ErrCorrupt where what it
 // needs is damaged, and ErrDiskFull where there is no room.
 func Restore(ctx context.Context, repo, dir string, o *RestoreOptions) (r RestoreReport, err error) {
@@ -77,6 +77,9 @@ func Restore(ctx context.Context, repo, dir string, o *RestoreOptions) (r Restor
 	}
 	began := clock.System()
 	files, dir := fsys.Named(dir)
+	if err := inFolder("restore to "+dir, dir); err != nil {
+		return r, err
+	}
 	re := &restoring{fs: files, dir: files.PathJoin(dir)}
 	re.place = re.dir + restoringSuffix
 	if err := re.free(); err != nil {

@@ -102,6 +102,11 @@ func (db *DB) CheckDeep(ctx context.Context) (Report, error) { return db.check(c
 
 func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
 	r := Report{Problems: []Problem{}, Erasing: db.erasing.Load() != nil}
+	if f := db.store.File(); f != nil {
+		if err := f.Verify(); err != nil {
+			r.problem("file", "", "the file on disk: %v", err)
+		}
+	}
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]uint32{}}
 		if err := db.store.CheckLevels(nil); err != nil {

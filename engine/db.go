@@ -57,8 +57,10 @@ import (
 type DB struct {
 	dir   string
 	id    uuid.UUID
-	held  io.Closer // the lock of the folder
+	held  io.Closer // the lock of the folder, or of the file
 	store *store.Store
+	// inMemory: it is of OpenMemory.
+	inMemory bool
 	config
 	identity *identity // changed under the writer lock
 	settings atomic.Pointer[Settings]
@@ -194,7 +196,7 @@ type background struct {
 	work  sync.WaitGroup
 }
 
-// Dir is the folder of the database, empty for one in memory.
+// Dir is the folder of the database, empty for one in memory and for one in a file, see [DB.File].
 func (db *DB) Dir() string {
 	if vfs.Root(db.store.FS) != vfs.Default {
 		return ""
@@ -449,8 +451,8 @@ func (db *DB) flushAtClose() error {
 	if errors.Is(err, errUnarchived) {
 		return nil
 	}
-	if errors.Is(err, fault.ErrDiskFull) {
-		db.logger.Warn("access counts are lost: the disk has no room for them", "dir", db.dir)
+	if errors.Is(err, fault.ErrDiskFull) || errors.Is(err, fault.ErrFull) {
+		db.logger.Warn("access counts are lost: there is no room for them", "dir", db.dir)
 		return nil
 	}
 	return err

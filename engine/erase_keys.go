@@ -520,6 +520,9 @@ func (db *DB) keptOf(e *erasure, files []string) (kept []Kept) {
 			kept = append(kept, Kept{What: name, Why: "Salvage or rescue has set it aside, and nothing reads it: remove it"})
 		}
 	}
+	if path := db.store.File().Damaged(); path != "" {
+		kept = append(kept, Kept{What: path, Why: "Salvage has set it aside, and nothing reads it: remove it"})
+	}
 	names, err := db.store.FS.List(db.store.FS.PathJoin(db.dir, "store"))
 	if err != nil {
 		return kept

@@ -17,12 +17,17 @@ type FileBytes struct {
 	Logs      int64 `json:"logs"`
 	Snapshots int64 `json:"snapshots"`
 	Other     int64 `json:"other"`
+	// File is the one file of a database that has no folder.
+	File int64 `json:"file,omitempty"`
 }
 
-func (b FileBytes) sum() int64 { return b.Tables + b.Logs + b.Snapshots + b.Other }
+func (b FileBytes) sum() int64 { return b.Tables + b.Logs + b.Snapshots + b.Other + b.File }
 
 // files adds up the files of the folder. One that goes meanwhile counts nothing.
 func (db *DB) files() (b FileBytes, err error) {
+	if f := db.store.File(); f != nil {
+		return FileBytes{File: f.Size()}, nil
+	}
 	err = db.addFiles(&b, db.dir, true)
 	return b, fault.Within("add up the files of "+db.dir, err)
 }

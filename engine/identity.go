@@ -72,8 +72,17 @@ type Origin struct {
 	Backup string `json:"backup,omitempty"`
 }
 
-// Exists reports whether a folder holds a database. It creates nothing.
+// Exists reports whether a folder holds a database, or whether there is a file that [Open] takes for
+// one. It creates nothing.
 func Exists(dir string) (bool, error) {
+	one, err := isFile(fsys.Disk, dir)
+	if err != nil {
+		return false, err
+	}
+	if one {
+		kind, _, err := fsys.KindOf(fsys.Disk, dir)
+		return kind == fsys.IsFile, fault.Within(doingOpen(dir), err)
+	}
 	if err := look(fsys.Disk, dir); err != nil {
 		return false, err
 	}
@@ -100,7 +109,7 @@ func look(f vfs.FS, dir string) error {
 // readIdentity reads the file, nil where the folder or the file is missing.
 func readIdentity(f vfs.FS, dir string) (*identity, error) {
 	if info, err := f.Stat(dir); err == nil && !info.IsDir() {
-		return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "it is a file, not a folder", Do: "name a folder"}
+		return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "it is a file, and none of memdb", Do: "name a folder, or a file that ends with " + FileSuffix}
 	}
 	b, err := readFile(f, f.PathJoin(dir, identityName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,12 +123,16 @@ func readIdentity(f vfs.FS, dir string) (*identity, error) {
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(dir), Why: identityName + " is damaged", Cause: err, Do: identityWayOn}
 	}
 	if id.Layout > layoutVersion {
-		return nil, &fault.Error{
-			Kind: fault.ErrNewerLayout, What: doingOpen(dir),
-			Why: fmt.Sprintf("its layout is %d, this memdb knows %d", id.Layout, layoutVersion), Do: "use a newer memdb",
-		}
+		return nil, newerLayout(dir, id.Layout)
 	}
 	return id, nil
+}
+
+func newerLayout(dir string, layout int) error {
+	return &fault.Error{
+		Kind: fault.ErrNewerLayout, What: doingOpen(dir),
+		Why: fmt.Sprintf("its layout is %d, this memdb knows %d", layout, layoutVersion), Do: "use a newer memdb",
+	}
 }
 
 // identityWayOn is what helps where the file is damaged or missing.

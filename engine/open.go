@@ -49,15 +49,37 @@ func firstFailure(err error) error {
 // Open opens the database in a folder, and creates it where the folder is missing
 // or empty. nil options are the zero options.
 //
-// It returns ErrLocked where the folder is open already, ErrNotDatabase where it
-// holds other files, ErrNewerLayout where a newer memdb wrote it, ErrMismatch
-// where the options contradict it, ErrCorrupt where it is damaged.
+// A database may also be one file. What is there decides: a folder is one; a regular file that
+// begins or ends as memdb writes it is a database in one file, whatever its name, and so is
+// each with a name that ends with [FileSuffix]. Where nothing is there, that suffix makes one
+// file, and any other name a folder. A database in one file lives in RAM, and does all that one
+// in a folder does: each acknowledged commit, and all that wait for it, have written a new
+// snapshot, which takes the place of the file in one step. A file that is missing is an empty
+// database, and is made by the first commit. While it is open, a file beside it is locked, with
+// ".lock" at the end of its name.
+//
+// It returns ErrLocked where the folder or the file is open already, ErrNotDatabase where it
+// holds other files or is something else, ErrNewerLayout where a newer memdb wrote it,
+// ErrMismatch where the options contradict it, ErrCorrupt where it is damaged, ErrFull for a
+// file of more than Options.MaxFileBytes.
 func Open(dir string, o *Options) (*DB, error) {
 	if o == nil {
 		o = &Options{}
 	}
 	fs, dir := fsys.Named(dir)
-	return open(dir, o, &tuning{fs: fs})
+	return openEither(dir, o, &tuning{fs: fs})
+}
+
+// openEither opens a folder or a file.
+func openEither(path string, o *Options, t *tuning) (*DB, error) {
+	one, err := isFile(t.fs, path)
+	switch {
+	case err != nil:
+		return nil, err
+	case one:
+		return openFile(t.fs, path, o, t)
+	}
+	return open(path, o, t)
 }
 
 // OpenMemory makes a database that lives in memory, and ends when it is closed. It does all
@@ -66,7 +88,11 @@ func OpenMemory(o *Options) (*DB, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	return open("memory", o, &tuning{fs: vfs.NewMem()})
+	db, err := open("memory", o, &tuning{fs: vfs.NewMem()})
+	if err == nil {
+		db.inMemory = true
+	}
+	return db, err
 }
 
 func open(dir string, o *Options, t *tuning) (*DB, error) {
@@ -155,7 +181,7 @@ func (db *DB) storeConfig(base vfs.FS, o *Options, t *tuning) store.Config {
 	return store.Config{
 		Dir: db.dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
 		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.due.rewrites.tell, ManifestBytes: t.manifestBytes,
-		Salvage: o.Salvage, NumberKey: layout.NumberKey, TailBytes: tailBytes(o, t),
+		Salvage: o.Salvage, NumberKey: layout.NumberKey, TailBytes: tailBytes(o, t), File: t.file,
 	}
 }
 

@@ -106,8 +106,13 @@ type Options struct {
 	// room. Deletes and clean-up may take half of it. 0: 64 MiB, or a quarter of a
 	// disk that is smaller than 256 MiB, but at least room for four memtables; less
 	// makes the memtables smaller, down to MinDiskReserve. Where the system does not
-	// tell the free space, nothing is refused.
+	// tell the free space, nothing is refused. A database in one file keeps as much as is said, or
+	// 64 MiB or a quarter of the disk, beside the room for a second file.
 	DiskReserve int64
+	// MaxFileBytes is how large a database in one file may become, in bytes: a write that may make
+	// it larger is refused with ErrFull, and so is the opening of one that is. Each commit writes
+	// the whole file. 0: 1 GiB. See [Convert] for the way out.
+	MaxFileBytes int64
 	// Schedule has the database consolidate and evict by itself, as long as it is open, at
 	// the times of cron expressions in UTC; the zero Schedule at those of the policy. What was
 	// missed while it was closed is done once. nil: it does neither by itself. See
@@ -184,6 +189,8 @@ const defaultPage = 100
 type tuning struct {
 	// fs holds the files, nil for the operating system's.
 	fs vfs.FS
+	// file keeps what fs, which is in RAM, holds.
+	file *store.File
 	// manifestBytes is the size at which the store's MANIFEST rotates, 0 for its
 	// own: tests rotate it all the time.
 	manifestBytes int64

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	iofs "io/fs"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/onefile"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -30,6 +32,9 @@ type Remains struct {
 
 	fs  vfs.FS
 	dir string
+	// file is what is left of a database in one file, and damages what of it is not.
+	file    *store.File
+	damages []*onefile.Damage
 }
 
 // Loss is something that cannot be read.
@@ -48,6 +53,8 @@ const (
 // opens the copy. What is derived is made again. The folder of the database is not changed; it
 // must not be open. Where nothing can be read it returns ErrCorrupt.
 //
+// Of a database in one file it reads whatever blocks are whole.
+//
 // The copy takes as much room as the database, until it is closed. It is for exports: do not
 // store in it.
 func OpenRemains(ctx context.Context, dir, beside string, o *Options) (*Remains, error) {
@@ -59,14 +66,11 @@ func OpenRemains(ctx context.Context, dir, beside string, o *Options) (*Remains,
 		return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "there is no such folder", Do: "name the folder of the damaged database"}
 	}
 	to, beside := fsys.Named(beside)
-	if err := look(fs, dir); err != nil {
+	r := &Remains{fs: to, dir: beside + remainsSuffix}
+	held, err := r.hold(fs, dir, o)
+	if err != nil {
 		return nil, err
 	}
-	held, err := fsys.HoldDir(fs, dir)
-	if err != nil {
-		return nil, lockError(dir, err)
-	}
-	r := &Remains{fs: to, dir: beside + remainsSuffix}
 	if err := r.fill(ctx, fs, dir, o); err != nil {
 		return nil, errors.Join(err, held.Close(), to.RemoveAll(r.dir))
 	}
@@ -77,6 +81,34 @@ func OpenRemains(ctx context.Context, dir, beside string, o *Options) (*Remains,
 		return nil, errors.Join(err, to.RemoveAll(r.dir))
 	}
 	return r, nil
+}
+
+// hold locks what is left: a folder, or a file, which it reads.
+func (r *Remains) hold(fs vfs.FS, dir string, o *Options) (io.Closer, error) {
+	one, err := isFile(fs, dir)
+	if err != nil {
+		return nil, err
+	}
+	if !one {
+		if err := look(fs, dir); err != nil {
+			return nil, err
+		}
+		held, err := fsys.HoldDir(fs, dir)
+		if err != nil {
+			return nil, lockError(dir, err)
+		}
+		return held, nil
+	}
+	c := newConfig(o, &tuning{})
+	held, err := fsys.LockFileShared(fs, dir, holder(c.clock()))
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	r.file, r.damages, err = store.OpenFile(store.FileConfig{Files: fs, Path: dir, Limit: cmp.Or(o.MaxFileBytes, store.MostFile), ReadOnly: true, Log: c.logger, Salvage: true})
+	if err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
+	return held, nil
 }
 
 // Close closes the copy and deletes it.
@@ -92,7 +124,7 @@ func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) e
 	if err := makeDir(r.fs, r.dir); err != nil {
 		return err
 	}
-	id, err := readIdentity(fs, dir)
+	id, err := r.identity(fs, dir)
 	if errors.Is(err, fault.ErrNewerLayout) || errors.Is(err, fault.ErrNotDatabase) {
 		return err
 	}
@@ -115,21 +147,46 @@ func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) e
 	return id.write(r.fs, r.dir)
 }
 
+// identity is that of the database, nil where it cannot be read.
+func (r *Remains) identity(fs vfs.FS, dir string) (*identity, error) {
+	if r.file == nil {
+		return readIdentity(fs, dir)
+	}
+	id, err := decodeIdentity(r.file.Head().Identity)
+	if err == nil && id.Layout > layoutVersion {
+		return nil, newerLayout(dir, id.Layout)
+	}
+	return id, err
+}
+
+// read writes all keys that can be read into the store of the copy.
+func (r *Remains) read(fs vfs.FS, dir string, db *DB, lost func(store.Loss)) (keys int, err error) {
+	if r.file == nil {
+		return db.store.Fill(&store.Remains{FS: fs, Dir: dir, Merger: db.merger(), Lost: lost})
+	}
+	for _, d := range r.damages {
+		if d.From != nil || d.To != nil { // of the rest nothing depends: blocks are read without it
+			lost(store.Loss{File: dir, Why: d.Error(), From: d.From, To: d.To})
+		}
+	}
+	return r.file.CopyTo(db.store)
+}
+
 func (r *Remains) lose(what, why string) { r.Lost = append(r.Lost, Loss{What: what, Reason: why}) }
 
 // copy fills the store of the copy. It returns the identity that the store fits: that of
 // memdb.json, nil if it cannot be read; its copy in the store; or a new one.
 func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *identity, o *Options) (*identity, error) {
 	indexes := "" // why one of them cannot be read, where only that is lost
-	from := &store.Remains{FS: fs, Dir: dir, Merger: db.merger(), Lost: func(l store.Loss) {
+	var err error
+	r.Keys, err = r.read(fs, dir, db, func(l store.Loss) {
 		if what, counts := db.between(l.From, l.To); counts {
 			r.lose(what, l.Error())
 		} else {
 			indexes = l.Error()
 		}
-	}}
-	var err error
-	if r.Keys, err = db.store.Fill(from); err != nil {
+	})
+	if err != nil {
 		return nil, fault.Within(doingRemains+dir, err)
 	}
 	if err := ctx.Err(); err != nil {

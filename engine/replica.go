@@ -146,6 +146,9 @@ func OpenReplica(dir string, feed wal.Feed, o *ReplicaOptions) (*Replica, error)
 }
 
 func openReplica(dir string, feed wal.Feed, o *ReplicaOptions, t *tuning) (*Replica, error) {
+	if err := inFolder(doingReplica(dir), dir); err != nil {
+		return nil, err
+	}
 	if feed == nil {
 		return nil, fault.Invalid(doingReplica(dir), "there is no feed", "give one: folder.Follow has that of an archive")
 	}

@@ -33,7 +33,9 @@ type Stats struct {
 	// Erasing: an erasure has begun, and waits for Views, or goes on; see [DB.Erase].
 	Erasing bool   `json:"erasing,omitempty"`
 	LSN     uint64 `json:"lsn"`
-	// DiskBytes are those of all files in the folder, and Files says of which.
+	// Form is what holds the database: a folder, a file or the memory.
+	Form Form `json:"form"`
+	// DiskBytes are those of all files in the folder, and Files says of which; or of the one file.
 	DiskBytes int64     `json:"disk_bytes"`
 	Files     FileBytes `json:"files"`
 	// Structures are the same bytes by what they are for; nil unless AddStructures was called.
@@ -170,7 +172,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	m := db.store.Metrics()
 	s := Stats{
 		Memories: db.tables.Docs.Live.Load(), Terms: int64(db.tables.NewestIndex.Load().Terms()), Lost: db.opening.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()), Erasing: db.erasing.Load() != nil,
-		DiskBytes: files.sum(), Files: files, Spaces: []SpaceInfo{},
+		Form: db.Form(), DiskBytes: files.sum(), Files: files, Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
 			VectorRows: db.spaces.RowBytes(), Text: db.tables.NewestIndex.Load().Bytes(), Lexical: db.spaces.Lexical.Index.Bytes(), Documents: db.tables.Docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.Size(), Parts: db.partBytes(),

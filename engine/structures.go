@@ -49,9 +49,10 @@ var memoryStructures = []struct {
 // "store_logs", which are commits that no table has yet, "snapshots" (of vectors), and "other", the
 // rest. Facts, and the memories that messages refer to, are records. The bytes of the tables are
 // divided by the keys and values in them; those of more than 32 MiB of tables by blocks of up to
-// 32 KiB, without reading these.
+// 32 KiB, without reading these. One file is divided as tables are.
 func (db *DB) AddStructures(ctx context.Context, s *Stats) error {
 	f := s.Files
+	f.Tables += f.File // which has what tables have, packed
 	out := map[string]int64{"store_logs": f.Logs, "snapshots": f.Snapshots}
 	var spans []structureSpan
 	err := db.view(ctx, nil, func(tx *Tx) (err error) {

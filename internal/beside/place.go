@@ -49,6 +49,9 @@ func Forget(dir string) error {
 
 // find returns the path of the socket that serves the database of a folder, or os.ErrNotExist.
 func find(dir string) (path string, err error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return "", os.ErrNotExist // it is one file, beside which there is no socket
+	}
 	path, _ = Place(dir)
 	named := filepath.Join(dir, placeName)
 	b, err := fsys.ReadSmall(named, maxPath+1) // with its newline

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
@@ -46,7 +47,11 @@ func (a *app) open(ctx context.Context, o *engine.Options) (*engine.DB, error) {
 			return nil, err
 		}
 	}
-	o.Clock, o.Salvage = a.now, a.salvage
+	most, err := a.maxFile()
+	if err != nil {
+		return nil, err
+	}
+	o.Clock, o.Salvage, o.MaxFileBytes = a.now, a.salvage, most
 	if of := o.EmbedderOf; of != nil && a.shell != nil {
 		o.EmbedderOf = func(m engine.VectorModel) embed.Embedder {
 			e := of(m)
@@ -85,8 +90,12 @@ func opensAlike(o *engine.Options, db *engine.DB) bool {
 	return o.EmbedderOf != nil && o.Embedder == nil && o.Extractor == nil && !o.ReadOnly && o.EmbedderOf(db.VectorModel()) == nil
 }
 
-// tellWide warns of a folder that others may enter: memdb narrows none that it has not made.
+// tellWide warns of a folder that others may enter: memdb narrows none that it has not made. A file
+// is as narrow as memdb makes it from its first commit on.
 func (a *app) tellWide() {
+	if info, err := os.Stat(a.dir); err != nil || !info.IsDir() {
+		return
+	}
 	if mode, wide := fsys.Wide(fsys.Disk, a.dir); wide {
 		a.warn("%s can be entered by others than its owner (mode %04o): chmod 700 %s", a.dir, mode, a.dir)
 	}
@@ -147,8 +156,12 @@ func (a *app) exists() error {
 	if err != nil || there {
 		return err
 	}
+	why := "there is no database in this folder"
+	if strings.HasSuffix(a.dir, engine.FileSuffix) {
+		why = "there is no such file"
+	}
 	return cmp.Or(a.dangling(), error(&memory.Error{
-		Kind: memory.ErrNotDatabase, What: "open " + a.dir, Why: "there is no database in this folder",
+		Kind: memory.ErrNotDatabase, What: "open " + a.dir, Why: why,
 		Do: "store or import something, or try: memdbctl demo",
 	}))
 }

@@ -98,8 +98,8 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "memdbctl",
 		Short: "Store, find and look after what agents must remember",
-		Long: `memdbctl works on a memdb database: a folder that holds memories, which are
-texts with a scope of user, agent and run, and finds them again.
+		Long: `memdbctl works on a memdb database: a folder, or one file (NAME.memdb), that holds
+memories, which are texts with a scope of user, agent and run, and finds them again.
 
 Start with "memdbctl demo", which needs nothing.
 
@@ -164,7 +164,7 @@ held by another program, 5 damaged.`,
 		a.usageCmd(), a.agentCmd(), a.userCmd(), a.eraseCmd(), a.factCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
-		a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.rescueCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.replicaCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(), a.mcpCmd(),
+		a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.rescueCmd(), a.convertCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.replicaCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.plotCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(), a.mcpCmd(),
 	)
 	root.SetHelpCommand(helpCmd())
 	show := root.HelpFunc()

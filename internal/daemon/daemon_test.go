@@ -331,3 +331,26 @@ func TestHealth(t *testing.T) {
 		t.Error(code, log)
 	}
 }
+
+// TestOneFile: a server has a database in one file, and its keys lie beside it.
+func TestOneFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.memdb")
+	admin := addKey(t, path, "--admin")
+	d := start(t, path)
+	v := verb{dir: dir, key: admin.Key}
+	for _, args := range [][]string{{"store", "green tea", "--user", "ada"}, {"recall", "tea", "--user", "ada"}} {
+		if out, told, code := v.run(t, append([]string{"--db", d.address}, args...)...); code != 0 {
+			t.Errorf("%v: %d, %s%s", args, code, out, told)
+		}
+	}
+	if code, log := d.end(); code != 0 {
+		t.Error(code, log)
+	}
+	if out, told, code := v.run(t, "--db", path, "list", "--user", "ada"); code != 0 || !strings.Contains(out, "green tea") {
+		t.Error(out, told, code)
+	}
+	if _, err := os.Stat(path + keysSuffix); err != nil {
+		t.Error(err)
+	}
+}

@@ -3,7 +3,9 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -133,8 +135,20 @@ func (p *program) keys(create bool) (*server.Keys, error) {
 			return nil, err
 		}
 	}
-	return server.OpenKeys(filepath.Join(p.dir, server.KeysName), p.now)
+	return server.OpenKeys(p.keysPath(), p.now)
 }
+
+// keysPath is the file of the keys: in the folder of the database, or beside its one file.
+func (p *program) keysPath() string {
+	info, err := os.Stat(p.dir)
+	if err == nil && !info.IsDir() || err != nil && strings.HasSuffix(p.dir, engine.FileSuffix) {
+		return p.dir + keysSuffix
+	}
+	return filepath.Join(p.dir, server.KeysName)
+}
+
+// keysSuffix ends the name of the file of keys beside a database in one file.
+const keysSuffix = ".keys"
 
 func (p *program) listKeysCmd() *cobra.Command {
 	return &cobra.Command{

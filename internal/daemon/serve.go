@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -186,7 +185,7 @@ func (p *program) embedderOf(m engine.VectorModel, log *slog.Logger) embed.Embed
 
 // answer serves the dialects.
 func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, services *config.Services, s *config.Server, log *slog.Logger, encrypted *tls.Config) error {
-	keys, err := server.OpenKeys(filepath.Join(p.dir, server.KeysName), p.now)
+	keys, err := server.OpenKeys(p.keysPath(), p.now)
 	if err != nil {
 		return err
 	}

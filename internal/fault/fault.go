@@ -64,7 +64,8 @@ var (
 	// there is room. A disk that becomes full during a write is ErrFailed instead, with
 	// the system's error as its cause.
 	ErrDiskFull = errors.New("disk full")
-	// ErrFull: all document numbers are in use, so the database takes no more memories.
+	// ErrFull: all document numbers are in use, so the database takes no more memories; or a
+	// database in one file has no room below Options.MaxFileBytes.
 	ErrFull = errors.New("full")
 	// ErrEmbedder: the embedder failed, or returned vectors that cannot be used.
 	ErrEmbedder = errors.New("the embedder failed")

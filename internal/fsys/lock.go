@@ -67,7 +67,12 @@ func LockDir(fsys vfs.FS, dir string, h Holder) (io.Closer, error) {
 // file: it shares the lock that it finds with others who do so, and a lock that was never made
 // nobody holds.
 func LockDirShared(fsys vfs.FS, dir string, h Holder) (io.Closer, error) {
-	return lockDir(fsys, dir, h, func(path string, err error) (io.Closer, error) {
+	return lockDir(fsys, dir, h, sharing(fsys))
+}
+
+// sharing shares the lock of a file that cannot be had to write, where it may not be written.
+func sharing(fsys vfs.FS) func(path string, err error) (io.Closer, error) {
+	return func(path string, err error) (io.Closer, error) {
 		switch {
 		case !Unwritable(err):
 			return nil, errors.ErrUnsupported
@@ -75,7 +80,7 @@ func LockDirShared(fsys vfs.FS, dir string, h Holder) (io.Closer, error) {
 			return noLock{}, nil // the file system is this process's own
 		}
 		return shareLock(path)
-	})
+	}
 }
 
 // HoldDir is LockDir for a folder in which nothing may be written: it takes the lock file that is
@@ -120,8 +125,12 @@ func lockDir(fsys vfs.FS, dir string, h Holder, share func(path string, err erro
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	l := &dirLock{fsys: fsys, holderPath: fsys.PathJoin(canonical, holderName)}
-	path := fsys.PathJoin(canonical, lockName)
-	l.lock, err = fsys.Lock(path)
+	return l.take(dir, fsys.PathJoin(canonical, lockName), h, share)
+}
+
+// take locks the file of a path, and says who holds what has the name of: a folder, or a file.
+func (l *dirLock) take(of, path string, h Holder, share func(path string, err error) (io.Closer, error)) (_ io.Closer, err error) {
+	l.lock, err = l.fsys.Lock(path)
 	if err != nil && !lockConflict(err) {
 		shared, serr := share(path, err)
 		if serr == nil {
@@ -133,14 +142,14 @@ func lockDir(fsys vfs.FS, dir string, h Holder, share func(path string, err erro
 	}
 	if err != nil {
 		if lockConflict(err) {
-			return nil, &LockedError{Dir: dir, Holder: readHolder(fsys, l.holderPath)}
+			return nil, &LockedError{Dir: of, Holder: readHolder(l.fsys, l.holderPath)}
 		}
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
+		return nil, fmt.Errorf("lock %s: %w", of, err)
 	}
-	if err := writeHolder(fsys, l.holderPath, h); err != nil {
+	if err := writeHolder(l.fsys, l.holderPath, h); err != nil {
 		// A full disk must not keep a database from being opened, which may be
 		// what it takes to free space. But another's name must not stay there.
-		_ = fsys.Remove(l.holderPath)
+		_ = l.fsys.Remove(l.holderPath)
 	}
 	return l, nil
 }
@@ -179,6 +188,7 @@ type dirLock struct {
 	fsys       vfs.FS
 	lock       io.Closer
 	holderPath string
+	goes       string // the lock file, where it goes with the lock
 	once       sync.Once
 }
 
@@ -188,6 +198,9 @@ type dirLock struct {
 func (l *dirLock) Close() (err error) {
 	l.once.Do(func() {
 		_ = l.fsys.Remove(l.holderPath)
+		if l.goes != "" {
+			_ = l.fsys.Remove(l.goes) // who waits for it finds that it is gone, and makes another
+		}
 		err = l.lock.Close()
 	})
 	return err

@@ -39,10 +39,25 @@ var held struct {
 	files []fs.FileInfo
 }
 
-var errHeld = errors.New("the lock is held by this process")
+var (
+	errHeld = errors.New("the lock is held by this process")
+	errGone = errors.New("the lock file was removed")
+)
+
+// mostTries bounds how often a lock is tried whose file goes meanwhile.
+const mostTries = 100
 
 // lockFile locks a file, which is made if there is none. It fails as a vfs.FS does.
-func lockFile(name string) (io.Closer, error) {
+func lockFile(name string) (l io.Closer, err error) {
+	for range mostTries {
+		if l, err = tryLock(name); !errors.Is(err, errGone) && !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return l, err
+}
+
+func tryLock(name string) (io.Closer, error) {
 	held.mu.Lock()
 	defer held.mu.Unlock()
 	info, err := regular(name)
@@ -65,6 +80,12 @@ func lockFile(name string) (io.Closer, error) {
 	if err := syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &all); err != nil {
 		_ = f.Close() // nothing was written
 		return nil, err
+	}
+	if info, err = f.Stat(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if now, err := regular(name); err != nil || !os.SameFile(now, info) { // who held it has removed it since
+		return nil, errors.Join(errGone, f.Close())
 	}
 	held.files = append(held.files, info)
 	return &lockedFile{f, info}, nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ func (s *Store) Close() error {
 		return s.frozen.Close()
 	}
 	if s.Failed() == nil {
+		if err := s.writeFile(); err != nil { // what has no LSN waits for the next commit, or for Close
+			return errors.Join(err, s.closeFailed())
+		}
 		flushed := !s.config.ReadOnly && s.flushAll()
 		err := s.db.Close()
 		s.cache.Unref()
@@ -38,6 +42,11 @@ func (s *Store) Close() error {
 		}
 		return err
 	}
+	return s.closeFailed()
+}
+
+// closeFailed closes a store that has failed.
+func (s *Store) closeFailed() error {
 	done := make(chan error, 1)
 	go func() {
 		err := panics.Catch("closes the store", func() { // which asserts on what a freeze leaves undone

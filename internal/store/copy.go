@@ -80,7 +80,7 @@ func (s *Store) copyTo(dir string) (*Copy, error) {
 	}
 	config := s.config
 	config.Dir, config.ReadOnly, config.Salvage, config.Budget = dir, true, false, copyBudget
-	config.Log, config.Rewritten = slog.New(slog.DiscardHandler), nil
+	config.Log, config.Rewritten, config.File = slog.New(slog.DiscardHandler), nil, nil
 	c := &Copy{Store: New(config), dir: s.FS.PathJoin(dir, Dir), made: true}
 	if err := c.Open(true, s.timeline); err != nil {
 		return nil, err

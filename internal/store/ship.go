@@ -16,7 +16,7 @@ import (
 
 // Every write comes into the store by one of four ways: ApplyBatch for commits, Apply and Set for
 // what has no LSN, SyncLog for the log itself; into one that follows another by Follow. Nothing else writes to Pebble, and nothing is
-// ingested: the batches, in the order of applying, are a complete record of the store, and a store
+// ingested but into a store that is being made: the batches, in the order of applying, are a complete record of the store, and a store
 // made of them alone is the same database.
 //
 // While an [Outlet] is attached, each batch has a number, one more than that of the batch before,
@@ -251,7 +251,9 @@ func (o *Outlet) Anew(above uint64) (snap Snapshot, number uint64, err error) {
 	// A batch of its own tells the store the number. What the snapshot holds is to be on disk before
 	// anybody is told of it.
 	b := o.store.NewBatch()
-	err = o.store.shipped(b, Commit{}, func() error { return o.store.db.Apply(b, pebble.NoSync) })
+	err = o.store.shipped(b, Commit{}, func() error {
+		return o.store.into(b, 0, func() error { return o.store.db.Apply(b, pebble.NoSync) })
+	})
 	if err = errors.Join(err, b.Close()); err == nil {
 		err = o.store.SyncLog(nil)
 	}

@@ -41,6 +41,8 @@ type Config struct {
 	ManifestBytes int64
 	// NumberKey is the key of the number of the newest batch, see [Outlet].
 	NumberKey []byte
+	// File is the file that the store is kept in, nil where that is its folder.
+	File *File
 	// TailBytes bounds what Open reads of the logs for an outlet, 0 where there will be none.
 	TailBytes int64
 }
@@ -141,21 +143,38 @@ func (s *Store) Fail(cause error) {
 }
 
 // Admit returns ErrDiskFull for a write of so many bytes that would take from the disk's
-// reserve.
-func (s *Store) Admit(doing string, bytes int) error { return s.reserve.admit(doing, bytes) }
+// reserve, and ErrFull where the one file of the database has no room for it.
+func (s *Store) Admit(doing string, bytes int) error {
+	if f := s.config.File; f != nil {
+		return f.admit(doing, bytes, false)
+	}
+	return s.reserve.admit(doing, bytes)
+}
 
 // AdmitFreeing is Admit for a write that frees space, now or later. Such a write may take
 // half of the reserve.
 func (s *Store) AdmitFreeing(doing string, bytes int) error {
+	if f := s.config.File; f != nil {
+		return f.admit(doing, bytes, true)
+	}
 	return s.reserve.admitFreeing(doing, bytes)
 }
 
 // Fits reports whether there is room for a file of so many bytes, which the database can
-// do without.
-func (s *Store) Fits(bytes int64) bool { return s.reserve.fits(bytes) }
+// do without. A database in one file has no other files.
+func (s *Store) Fits(bytes int64) bool { return s.config.File == nil && s.reserve.fits(bytes) }
 
 // DiskFigures are the free space and the reserve, 0 and 0 where nothing is refused.
-func (s *Store) DiskFigures() (free, reserve int64) { return s.reserve.figures() }
+func (s *Store) DiskFigures() (free, reserve int64) {
+	if f := s.config.File; f != nil {
+		free, reserve, _ = f.disk()
+		return free, reserve
+	}
+	return s.reserve.figures()
+}
+
+// File is the file that the store is kept in, nil where that is its folder.
+func (s *Store) File() *File { return s.config.File }
 
 // Error gives an error of the store its kind.
 func Error(doing string, err error) error {

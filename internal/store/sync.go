@@ -155,9 +155,9 @@ func (s *Syncer[P]) take() (p P, held bool, upto uint64, batches []*pebble.Batch
 // ApplyBatch writes a batch of commits to the log and the memtable. For a durable batch it also
 // asks for the sync; SyncLog waits for that sync and closes the batch.
 func (s *Store) ApplyBatch(b *pebble.Batch, durable bool, c Commit) error {
-	apply := func() error { return s.db.Apply(b, pebble.NoSync) }
+	apply := func() error { return s.into(b, c.LSN, func() error { return s.db.Apply(b, pebble.NoSync) }) }
 	if durable {
-		apply = func() error { return s.db.ApplyNoSyncWait(b, pebble.Sync) }
+		apply = func() error { return s.into(b, c.LSN, func() error { return s.db.ApplyNoSyncWait(b, pebble.Sync) }) }
 	}
 	if !s.Shipping() {
 		if err := s.unnumbered(b); err != nil {
@@ -173,15 +173,46 @@ func (s *Store) ApplyBatch(b *pebble.Batch, durable bool, c Commit) error {
 	})
 }
 
+// into applies a batch. A store that is kept in one file notes what it changes.
+func (s *Store) into(b *pebble.Batch, lsn uint64, apply func() error) error {
+	if s.config.File == nil {
+		return apply()
+	}
+	return s.config.File.into(b, lsn, apply)
+}
+
 // Apply applies a batch that has no LSN.
 func (s *Store) Apply(b *pebble.Batch, o *pebble.WriteOptions) error {
+	apply := func() error { return s.into(b, 0, func() error { return s.db.Apply(b, o) }) }
 	if !s.Shipping() || b.Empty() {
 		if err := s.unnumbered(b); err != nil {
 			return err
 		}
-		return s.db.Apply(b, o)
+		if err := apply(); err != nil {
+			return err
+		}
+	} else if err := s.shipped(b, Commit{}, apply); err != nil {
+		return err
 	}
-	return s.shipped(b, Commit{}, func() error { return s.db.Apply(b, o) })
+	if o == pebble.Sync {
+		return s.writeFile()
+	}
+	return nil
+}
+
+// writeFile makes what was applied durable where the store is kept in one file. Where that fails,
+// the store has failed.
+func (s *Store) writeFile() error {
+	if s.config.File == nil || s.config.ReadOnly {
+		return nil
+	}
+	if err := s.Failed(); err != nil {
+		return err
+	}
+	if err := s.config.File.write(s); err != nil {
+		s.Fail(err)
+	}
+	return s.Failed()
 }
 
 // Set writes one key, without an LSN.
@@ -224,6 +255,9 @@ func (s *Store) SyncLog(batches []*pebble.Batch) error {
 		}
 	}
 	err := s.Failed()
+	if err == nil {
+		err = s.writeFile()
+	}
 	if err == nil && upto > 0 {
 		s.ship.reached(upto)
 	}

@@ -65,6 +65,47 @@ func TestLogarithmic(t *testing.T) {
 	}
 }
 
+// TestLinear has an axis from 0 on, marks with names, and no circles where there are many points.
+func TestLinear(t *testing.T) {
+	c := Chart{From: 0, To: 100, Linear: true, Marks: []Mark{{0, "1 <May>"}, {100, "2 May"}}, Series: []Series{{"few", []Point{{0, 0}, {100, 7}}}, {"many", nil}}}
+	for i := range mostCircles + 1 {
+		c.Series[1].Points = append(c.Series[1].Points, Point{float64(i), 3})
+	}
+	var b strings.Builder
+	if err := c.WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	svg := b.String()
+	wellFormed(t, svg)
+	for _, want := range []string{">0<", ">7<", ">2<", ">1 &lt;May&gt;<", ">2 May<", `points="76.0,400.0 716.0,62.0"`} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("lacks %q:\n%s", want, svg)
+		}
+	}
+	if got := strings.Count(svg, "<circle"); got != 2 {
+		t.Errorf("%d circles, want 2", got)
+	}
+}
+
+// TestSequence has a bar for each piece, and marks between them.
+func TestSequence(t *testing.T) {
+	c := Sequence{Title: "a <b>", Series: []string{"one", "two"}, Pieces: []Piece{{Value: 10}, {Mark: "here & now"}, {Series: 1, Value: 1000}, {Series: 1}}}
+	var b strings.Builder
+	if err := c.WriteSVG(&b); err != nil {
+		t.Fatal(err)
+	}
+	svg := b.String()
+	wellFormed(t, svg)
+	for _, want := range []string{"a &lt;b&gt;", "here &amp; now", `class="mark" x1="289.3"`, `height="338.0"`, `height="112.7"`, `height="2.0"`, ">1,000<"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("lacks %q:\n%s", want, svg)
+		}
+	}
+	if err := (&Sequence{}).WriteSVG(io.Discard); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestBars(t *testing.T) {
 	c := Bars{
 		Title: "stores", X: "stores a second", Series: []string{"1 writer", "64 writers"},

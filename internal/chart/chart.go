@@ -1,4 +1,4 @@
-// Package chart draws curves and bars as SVG, in colours that can be read on a light and on a
+// Package chart draws curves, bars and sequences as SVG, in colours that can be read on a light and on a
 // dark page.
 package chart
 
@@ -54,7 +54,7 @@ func begin(height float64, title string) *drawing {
 // style writes the colours of one kind of page.
 func (d *drawing) style(page, ink, faint, grid string, colour func(int) string) {
 	fmt.Fprintf(d, ".page { fill: %s } text { fill: %s } .note { fill: %s; font-size: 11px } .grid { stroke: %s }\n", page, ink, faint, grid)
-	d.WriteString(".title { font-size: 15px; font-weight: 600 } .curve { fill: none; stroke-width: 2 }\n")
+	d.WriteString(".title { font-size: 15px; font-weight: 600 } .curve { fill: none; stroke-width: 2 } .mark { stroke: " + faint + "; stroke-dasharray: 4 3 } .over { paint-order: stroke; stroke: " + page + "; stroke-width: 4px }\n")
 	for i := range colours {
 		fmt.Fprintf(d, ".f%d { fill: %s } .s%d { stroke: %s }\n", i, colour(i), i, colour(i))
 	}

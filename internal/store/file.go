@@ -1,0 +1,398 @@
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/onefile"
+)
+
+// File is the one file that a store in RAM is kept in. What was applied is on disk once a snapshot
+// of all of it has taken the place of the file; [Store.SyncLog] writes one for all who wait.
+//
+// Nothing is written before the first commit, so that an empty database leaves no file, and nothing
+// over a file that is not the one which was read or written last.
+type File struct {
+	files    vfs.FS
+	path     string
+	limit    int64 // bytes
+	kept     int64 // bytes of the disk
+	readOnly bool
+	log      *slog.Logger
+	// Identity is what memdb.json is in a folder, as of now.
+	Identity func() ([]byte, error)
+
+	// turn is held while a snapshot is written.
+	turn  sync.Mutex
+	table *onefile.Table
+	stamp fsys.Stamp // of what the path led to last
+	head  onefile.Head
+
+	size atomic.Int64 // of the file, 0 where there is none
+	// waiting are the bytes that were applied since the newest snapshot.
+	waiting atomic.Int64
+
+	// mu is held while a batch is applied: a snapshot has all of it, or nothing.
+	mu      sync.Mutex
+	touched *onefile.Touched
+	lsn     uint64
+}
+
+const (
+	// DefaultFileLimit is how large the file of a database may become unless said otherwise: each
+	// commit writes all of it.
+	DefaultFileLimit = 1 << 30
+	// MostFile bounds a file that is read into RAM.
+	MostFile = 1 << 40
+	// FileWayOn says what to do with a file that is damaged.
+	FileWayOn = "restore it from a copy; or open it once with what is whole: memdbctl --salvage; or make a new database of that: memdbctl rescue SRC DEST"
+	raise     = "MEMDB_MAX_FILE for memdbctl, the option MaxFileBytes for a program"
+	// Convert says how a database in one file goes on as one in a folder.
+	Convert = "make a folder of it: memdbctl convert SRC DEST"
+)
+
+// FileConfig is what a File is opened with.
+type FileConfig struct {
+	Files    vfs.FS
+	Path     string
+	Limit    int64 // bytes; 0 for the default
+	Reserve  int64 // bytes of the disk to keep free; 0 for the default
+	ReadOnly bool
+	Log      *slog.Logger
+	// Salvage takes of a damaged file what is whole.
+	Salvage bool
+}
+
+// OpenFile reads a file, or begins one where there is none. Its damages are those that Salvage has
+// passed over.
+func OpenFile(c FileConfig) (f *File, lost []*onefile.Damage, err error) {
+	f = &File{
+		files: c.Files, limit: cmp.Or(c.Limit, DefaultFileLimit), readOnly: c.ReadOnly, log: c.Log,
+		table: &onefile.Table{}, touched: &onefile.Touched{},
+	}
+	if f.path, err = fsys.Absolute(c.Files, c.Path); err != nil {
+		return nil, nil, err
+	}
+	if f.kept = c.Reserve; f.kept == 0 {
+		f.kept = reserveMost
+		if usage, err := c.Files.GetDiskUsage(f.dir()); err == nil && usage.TotalBytes > 0 {
+			f.kept = int64(min(uint64(f.kept), usage.TotalBytes/reserveShare))
+		}
+	}
+	b, stamp, err := fsys.ReadWhole(c.Files, f.path, f.limit)
+	if large, ok := errors.AsType[*fsys.TooLargeError](err); ok {
+		return nil, nil, &fault.Error{
+			Kind: fault.ErrFull, What: "open " + c.Path, Why: fmt.Sprintf("it has %s, and a database in one file may have %s", mebibytes(large.Size), mebibytes(large.Most)),
+			Do: Convert + "; or raise the limit: " + raise,
+		}
+	}
+	if err != nil {
+		return nil, nil, fault.Within("open "+c.Path, err)
+	}
+	f.stamp = stamp
+	if !stamp.There() {
+		return f, nil, nil
+	}
+	f.size.Store(int64(len(b)))
+	if c.Salvage {
+		f.head, f.table, lost = onefile.Salvage(b)
+	} else if f.head, f.table, err = onefile.Read(b); err != nil {
+		return nil, nil, fileError(c.Path, err)
+	}
+	f.lsn = f.head.LSN
+	return f, lost, nil
+}
+
+// fileError gives an error of what a file holds its kind.
+func fileError(path string, err error) error {
+	if newer, ok := errors.AsType[*onefile.NewerError](err); ok {
+		return &fault.Error{Kind: fault.ErrNewerLayout, What: "open " + path, Why: newer.Error(), Do: "use a newer memdb"}
+	}
+	if damage, ok := errors.AsType[*onefile.Damage](err); ok {
+		return &fault.Error{Kind: fault.ErrCorrupt, What: "open " + path, Why: "the file is damaged: " + damage.Error(), Do: FileWayOn}
+	}
+	return err
+}
+
+func (f *File) dir() string { return f.files.PathDir(f.path) }
+
+// There reports whether there is a file yet.
+func (f *File) There() bool { return f.size.Load() > 0 }
+
+// Size is that of the file, in bytes, 0 where there is none.
+func (f *File) Size() int64 { return f.size.Load() }
+
+// Limit is how large the file may become, in bytes.
+func (f *File) Limit() int64 { return f.limit }
+
+// Damaged is the damaged file that a salvage has kept, empty where there is none.
+func (f *File) Damaged() string {
+	if f == nil {
+		return ""
+	}
+	path := f.path + fsys.FileDamaged
+	if s, err := fsys.StampOf(f.files, path); err != nil || !s.There() {
+		return ""
+	}
+	return path
+}
+
+// Head is what the file says of itself.
+func (f *File) Head() onefile.Head {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	return f.head
+}
+
+// DropTemp removes what an interrupted snapshot has left beside the file.
+func (f *File) DropTemp() {
+	if err := f.files.Remove(f.path + fsys.FileTemp); err != nil && !isMissing(err) {
+		f.log.Warn("what an interrupted commit has left was not removed; the next commit writes over it", "file", f.path+fsys.FileTemp, "error", err)
+	}
+}
+
+// CopyTo writes what the file holds into a store that is open and empty, and returns how many keys
+// there are.
+func (f *File) CopyTo(s *Store) (keys int, err error) {
+	if err := s.Ingest(f.table.Each); err != nil {
+		return 0, fileError(f.path, err)
+	}
+	return int(f.table.Keys()), nil
+}
+
+// into applies a batch to a store that is kept in the file.
+func (f *File) into(b *pebble.Batch, lsn uint64, apply func() error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.touch(b); err != nil {
+		return err
+	}
+	if err := apply(); err != nil {
+		return err
+	}
+	f.lsn = max(f.lsn, lsn)
+	f.waiting.Store(f.touched.Bytes())
+	return nil
+}
+
+// touch notes what a batch changes.
+func (f *File) touch(b *pebble.Batch) error {
+	r := b.Reader()
+	for {
+		kind, key, value, ok, err := r.Next()
+		if !ok || err != nil {
+			return err
+		}
+		switch kind {
+		case pebble.InternalKeyKindRangeDelete:
+			f.touched.Span(key, value)
+		case pebble.InternalKeyKindLogData:
+		default:
+			f.touched.Key(key, len(value))
+		}
+	}
+}
+
+// take is the newest state, and what has changed since the last call.
+func (f *File) take(s *Store) (Snapshot, *onefile.Touched, uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	touched := f.touched
+	f.touched = &onefile.Touched{}
+	f.waiting.Store(0)
+	return s.NewSnapshot(), touched, f.lsn
+}
+
+// write makes everything that was applied durable. Its error fails the store: what the file lacks
+// then is in RAM alone.
+func (f *File) write(s *Store) (err error) {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	snap, touched, lsn := f.take(s)
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	if touched.Empty() && f.There() || !f.There() && lsn == 0 {
+		return nil
+	}
+	next, err := f.table.Update(touched, func(lower, upper []byte, visit func(key, value []byte) error) error {
+		return kv.Scan(snap, lower, upper, visit)
+	})
+	if err != nil {
+		return err
+	}
+	head := onefile.Head{Number: f.head.Number + 1, LSN: lsn, Timeline: s.timeline}
+	if head.Identity, err = f.Identity(); err != nil {
+		return err
+	}
+	size, err := f.replace(func(file vfs.File) (int64, error) { return next.Write(file, head) })
+	if err != nil {
+		return err
+	}
+	f.table, f.head = next, head
+	f.size.Store(size)
+	return nil
+}
+
+// replace writes a file aside and puts it in the place of the one that is there, where that is the
+// one which was read or written last. turn is held.
+func (f *File) replace(write func(vfs.File) (int64, error)) (size int64, err error) {
+	temp := f.path + fsys.FileTemp
+	defer func() {
+		if err != nil {
+			_ = f.files.Remove(temp) // what failed is told
+		}
+	}()
+	file, err := f.files.Create(temp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return 0, err
+	}
+	size, err = write(file)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return 0, err
+	}
+	if err := f.same(); err != nil {
+		return 0, err
+	}
+	if f.stamp.There() {
+		err = f.files.Rename(temp, f.path)
+	} else {
+		err = f.place(temp)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if f.stamp, err = fsys.StampOf(f.files, f.path); err != nil {
+		return 0, err
+	}
+	return size, fsys.SyncDir(f.files, f.dir())
+}
+
+// place gives the first snapshot its name, where nothing has it. A file system without links has no
+// such step.
+func (f *File) place(temp string) error {
+	err := f.files.Link(temp, f.path)
+	if err == nil {
+		_ = f.files.Remove(temp) // the next snapshot makes another in its place
+		return nil
+	}
+	if same := f.same(); same != nil {
+		return same
+	}
+	return f.files.Rename(temp, f.path)
+}
+
+// same refuses to write over what another program has put there.
+func (f *File) same() error {
+	now, err := fsys.StampOf(f.files, f.path)
+	if err != nil || now.Same(f.stamp) {
+		return err
+	}
+	if !now.There() {
+		return errors.New("the file was removed while the database was open: nothing was written in its place")
+	}
+	return errors.New("the file was replaced or changed by another program while the database was open: it was not written over")
+}
+
+// Verify reads the file again, and says what is wrong with it.
+func (f *File) Verify() error {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	if !f.stamp.There() {
+		return f.same()
+	}
+	if err := f.same(); err != nil {
+		return err
+	}
+	b, _, err := fsys.ReadWhole(f.files, f.path, MostFile)
+	if err != nil {
+		return err
+	}
+	_, t, err := onefile.Read(b)
+	if err != nil {
+		return err
+	}
+	return t.Each(func(_, _ []byte) error { return nil })
+}
+
+// admit refuses a write that the file, or the disk with a second file beside it, has no room for.
+// What frees space is refused by the disk alone, with half of the reserve.
+func (f *File) admit(doing string, bytes int, frees bool) error {
+	size := f.size.Load() + f.waiting.Load() + int64(bytes)
+	floor := f.kept
+	if frees {
+		floor /= 2
+	} else if size > f.limit {
+		return &fault.Error{
+			Kind: fault.ErrFull, What: doing, Why: fmt.Sprintf("the file would have more than %s, and a database in one file may not", mebibytes(f.limit)),
+			Do: Convert + "; or delete what is needless, or raise the limit: " + raise,
+		}
+	}
+	free, _, known := f.disk()
+	if !known || free >= floor+size {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.ErrDiskFull, What: doing,
+		Why: fmt.Sprintf("the new file takes up to %s beside the old one, of a disk that has %s, of which the last %s are kept", mebibytes(size), mebibytes(free), mebibytes(floor)),
+		Do:  "make room on the disk, and try again",
+	}
+}
+
+// disk is the free space of the disk, and what is kept of it.
+func (f *File) disk() (free, kept int64, known bool) {
+	usage, err := f.files.GetDiskUsage(f.dir())
+	if err != nil || usage.TotalBytes == 0 {
+		return 0, 0, false
+	}
+	return int64(min(usage.AvailBytes, 1<<62)), f.kept, true
+}
+
+// Unpack makes a store of what the file holds, in the folder of a store that was not opened yet, and
+// closes it.
+func (f *File) Unpack(s *Store) error {
+	if err := s.Open(false, f.Head().Timeline); err != nil {
+		return err
+	}
+	_, err := f.CopyTo(s)
+	if err == nil {
+		s.Reached(f.Head().LSN)
+	}
+	return errors.Join(err, s.Close())
+}
+
+// WriteFile writes all that scan reads into a new file, which must not exist, and returns its
+// length.
+func WriteFile(c FileConfig, scan onefile.Scan, head onefile.Head) (int64, error) {
+	f, _, err := OpenFile(c)
+	if err != nil {
+		return 0, err
+	}
+	table, err := onefile.Pack(scan)
+	if err != nil {
+		return 0, err
+	}
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	return f.replace(func(file vfs.File) (int64, error) {
+		size, err := table.Write(file, head)
+		if err == nil && size > f.limit {
+			err = &fault.Error{
+				Kind: fault.ErrFull, What: "write " + c.Path, Why: fmt.Sprintf("the file would have %s, and a database in one file may have %s", mebibytes(size), mebibytes(f.limit)),
+				Do: "stay with the folder, or raise the limit: " + raise,
+			}
+		}
+		return size, err
+	})
+}
