@@ -112,7 +112,29 @@ func (a *app) isOutput(name string) bool {
 // lineNames are what people call the lines of a type that is not the word for them.
 var lineNames = map[string][2]string{
 	entries.TypeLine: {"key", "keys"}, graph.TypeEntity: {"entity", "entities"}, usage.TypeUsage: {"record of usage", "records of usage"},
-	policy.TypeLine: {"policy", "policies"},
+	policy.TypeLine: {"policy", "policies"}, exchange.TypeMemory: {"memory", "memories"}, exchange.TypeHistory: {"history", "histories"},
+}
+
+// countOf is a number of lines of a type, for people.
+func countOf(typ string, n int) string {
+	name, ok := lineNames[typ]
+	if !ok {
+		name = [2]string{typ, typ + "s"}
+	}
+	return count(n, name[0], name[1])
+}
+
+// memoriesFirst are types in their order, and that of memories before the others.
+func memoriesFirst(counts map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		switch exchange.TypeMemory {
+		case a:
+			return -1
+		case b:
+			return 1
+		}
+		return cmp.Compare(a, b)
+	})
 }
 
 func (a *app) printExported(r exchange.ExportReport) error {
@@ -127,11 +149,7 @@ func (a *app) printExported(r exchange.ExportReport) error {
 		if typ == entries.TypeLine {
 			continue
 		}
-		name, ok := lineNames[typ]
-		if !ok {
-			name = [2]string{typ, typ + "s"}
-		}
-		parts = append(parts, count(r.Lines[typ], name[0], name[1]))
+		parts = append(parts, countOf(typ, r.Lines[typ]))
 	}
 	a.printf("exported %s\n", list(parts, "and"))
 	return nil
