@@ -213,7 +213,9 @@ func inWords(m map[string]any) string {
 		if raw, err := json.Marshal(m[key]); !ok && err == nil {
 			text = string(raw)
 		}
-		lines = append(lines, key+": "+text)
+		if strings.TrimSpace(text) != "" {
+			lines = append(lines, key+": "+text)
+		}
 	}
 	return strings.Join(lines, "\n")
 }

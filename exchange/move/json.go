@@ -251,8 +251,10 @@ func (w *walk) object(path string) error {
 		}
 		name, err := w.splitter.value()
 		var key string
-		if err == nil && exchange.Decode(name, &key) != nil {
-			err = w.malformed(fmt.Errorf("%.40q is no key", name))
+		if err == nil {
+			if err = exchange.Decode(name, &key); err != nil {
+				err = w.malformed(fmt.Errorf("%.40q is no key: %w", name, err))
+			}
 		}
 		if err == nil {
 			err = w.take(':')

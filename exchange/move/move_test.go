@@ -259,4 +259,3 @@ func TestBrokenDisk(t *testing.T) {
 		}
 	}
 }
-

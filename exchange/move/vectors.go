@@ -25,7 +25,7 @@ func readChroma(in *Input, w *writer) error {
 	}
 	var nexts []func() ([]byte, error, bool)
 	for _, column := range chromaColumns {
-		next, stop := iter.Pull2(columnOf(io.NewSectionReader(file, 0, size), column))
+		next, stop := iter.Pull2(w.columnOf(io.NewSectionReader(file, 0, size), column))
 		defer stop()
 		nexts = append(nexts, next)
 	}
@@ -57,8 +57,9 @@ func readChroma(in *Input, w *writer) error {
 	}
 }
 
-// columnOf are the values of a column; there are none where it is null or missing.
-func columnOf(in io.Reader, column string) iter.Seq2[[]byte, error] {
+// columnOf are the values of a column; there are none where it is null or missing. That of the IDs
+// also counts what there is beside all columns.
+func (w *writer) columnOf(in io.Reader, column string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		s, err := newSplitter(in)
 		if err != nil {
@@ -71,6 +72,9 @@ func columnOf(in io.Reader, column string) iter.Seq2[[]byte, error] {
 			case path == "[]":
 				return errors.New(`it is a list, not an object with "ids"`)
 			case path != column+"[]":
+				if column == chromaColumns[0] && !slices.Contains(chromaColumns, path) && !slices.Contains([]string{"data", "included"}, path) {
+					w.leave("beside the records: "+path, 1)
+				}
 				return nil
 			case len(value) > 0 && value[0] == '[' && column == "ids":
 				return errors.New(`"ids" is a list of lists, as a query answers; write what get answers`)
@@ -94,21 +98,26 @@ func (w *writer) chroma(at exchange.LineError, row [][]byte) error {
 			f[key] = row[i]
 		}
 	}
+	for _, key := range []string{"id", "document", "uri"} {
+		if raw, ok := f[key]; ok {
+			if err := exchange.Decode(raw, new(any)); err != nil {
+				return w.skip(at, fmt.Errorf("%q: %w", key, err))
+			}
+		}
+	}
 	return w.point(at, f)
 }
 
 // point gives a record with a vector and a payload: its text is its own, or one of the payload.
 func (w *writer) point(at exchange.LineError, f fields) error {
-	for _, raw := range f {
-		if err := exchange.Decode(raw, new(any)); err != nil {
-			return w.skip(at, err)
-		}
-	}
 	if _, ok := f["document"]; !ok {
 		for _, key := range []string{"metadata", "payload"} {
-			inner, err := readFields(f[key])
-			if f[key] == nil || err != nil {
+			if f[key] == nil {
 				continue
+			}
+			inner, err := readFields(f[key])
+			if err != nil {
+				return w.skip(at, fmt.Errorf("%q: %w", key, err))
 			}
 			delete(f, key)
 			for name, raw := range inner {
