@@ -49,6 +49,7 @@ type pages struct {
 	byName map[string][]string // paths by the lower-case name without its ending
 	byPath map[string]string   // and by the lower-case path without it
 	linked map[string]bool     // those that are entities already
+	ids    map[string]string   // of the memories, by path
 }
 
 func readMarkdown(in *Input, w *writer) error {
@@ -61,7 +62,7 @@ func readMarkdown(in *Input, w *writer) error {
 		_, err = p.page(exchange.LineError{Of: "file", ID: path.Base(in.Name)}, path.Base(in.Name), text)
 		return err
 	}
-	p := &pages{writer: w, folder: in.Folder, byName: map[string][]string{}, byPath: map[string]string{}, linked: map[string]bool{}}
+	p := &pages{writer: w, folder: in.Folder, byName: map[string][]string{}, byPath: map[string]string{}, linked: map[string]bool{}, ids: map[string]string{}}
 	if err := fs.WalkDir(in.Folder, ".", p.find); err != nil {
 		return err
 	}
@@ -169,6 +170,9 @@ func (p *pages) page(at exchange.LineError, name string, text []byte) (told bool
 	m, err := p.memoryOfPage(trimPage(name), front, body)
 	if err != nil {
 		return false, p.skip(at, err)
+	}
+	if p.ids != nil && m.Scope.Owner() == p.scope("", "", "").Owner() {
+		p.ids[name] = m.ID
 	}
 	return true, p.memory(at, m)
 }
@@ -423,9 +427,13 @@ func (p *pages) entity(at exchange.LineError, name string) error {
 	}
 	p.linked[name] = true
 	owner := p.scope("", "", "").Owner()
-	return p.line(at, graph.TypeEntity, graph.EntityLine{
+	err := p.line(at, graph.TypeEntity, graph.EntityLine{
 		Type: graph.TypeEntity, ID: entityOf(name), User: owner.User, Agent: owner.Agent, EntityType: noteEntity, Name: path.Base(trimPage(name)),
 	}, 0)
+	if id, ok := p.ids[name]; ok && err == nil {
+		err = p.line(at, graph.TypeLink, graph.LinkLine{Type: graph.TypeLink, Entity: entityOf(name), Memory: id, User: owner.User, Agent: owner.Agent}, 0)
+	}
+	return err
 }
 
 // list takes a list of texts, or one text.

@@ -11,21 +11,26 @@ import (
 // writePage is the size of the pages of a file that is written: the schema fits on one.
 const writePage = 8192
 
-// Writer writes a file, one table after another.
+// Writer writes a file. Rows of several tables may come in any order, those of one table in that
+// of their IDs. It is not safe for concurrent use.
 type Writer struct {
 	out    io.WriterAt
 	tables []Schema
+	trees  []tree
 	pages  uint32
-	at     int // the table that is written, counted from 1; 0 before the first
-	leaf   leaf
-	leaves []child
-	last   int64
 	buf    []byte
 }
 
 // Schema is a table of a file that is written: its name and the text that makes it. The first
 // column of each is an INTEGER PRIMARY KEY, which is the ID of the row.
 type Schema struct{ Name, SQL string }
+
+// tree is a table that is written: the page that is filled, and those that are full.
+type tree struct {
+	leaf   leaf
+	leaves []child
+	last   int64
+}
 
 // child is a page of a tree, and the greatest ID below it.
 type child struct {
@@ -43,35 +48,27 @@ type leaf struct {
 
 func newLeaf() leaf { return leaf{b: make([]byte, writePage), free: writePage} }
 
-// NewWriter begins a file of tables, which are written in their order. Their roots are the pages
-// behind the first.
+// NewWriter begins a file of tables. Their roots are the pages behind the first.
 func NewWriter(out io.WriterAt, tables []Schema) *Writer {
-	return &Writer{out: out, tables: tables, pages: uint32(1 + len(tables)), leaf: newLeaf()}
-}
-
-// Next goes on to the next table, of a name for the sake of order.
-func (w *Writer) Next(name string) error {
-	if w.at > 0 {
-		if err := w.finish(); err != nil {
-			return err
-		}
+	w := &Writer{out: out, tables: tables, pages: uint32(1 + len(tables)), trees: make([]tree, len(tables))}
+	for i := range w.trees {
+		w.trees[i].leaf = newLeaf()
 	}
-	if w.at++; w.at > len(w.tables) || w.tables[w.at-1].Name != name {
-		return fmt.Errorf("table %q comes out of order", name)
-	}
-	return nil
+	return w
 }
 
 // errRowTooLong is of a row that SQLite could hold and a reader here would refuse.
 var errRowTooLong = fmt.Errorf("a row is longer than %d bytes", MaxRow)
 
-// Row writes a row: its ID, which is greater than that of the row before, and the values of the
-// columns behind that. A value is nil, a bool, an int, an int64, a float64, a string or a []byte.
-func (w *Writer) Row(id int64, values ...any) error {
-	if w.leaf.cells+len(w.leaves) > 0 && id <= w.last {
-		return fmt.Errorf("row %d comes after row %d", id, w.last)
+// Row writes a row of a table, which is counted from 0: its ID, which is greater than that of the
+// row before, and the values of the columns behind that. A value is nil, a bool, an int, an
+// int64, a float64, a string or a []byte.
+func (w *Writer) Row(table int, id int64, values ...any) error {
+	t := &w.trees[table]
+	if t.leaf.cells+len(t.leaves) > 0 && id <= t.last {
+		return fmt.Errorf("row %d comes after row %d", id, t.last)
 	}
-	w.last = id
+	t.last = id
 	payload, err := recordOf(w.buf[:0], append([]any{nil}, values...))
 	if err != nil {
 		return err
@@ -90,12 +87,12 @@ func (w *Writer) Row(id int64, values ...any) error {
 		}
 		cell = binary.BigEndian.AppendUint32(cell, first)
 	}
-	if w.leaf.free-len(cell) < 8+2*(w.leaf.cells+1) {
-		if err := w.flush(); err != nil {
+	if t.leaf.free-len(cell) < 8+2*(t.leaf.cells+1) {
+		if err := w.flush(t); err != nil {
 			return err
 		}
 	}
-	l := &w.leaf
+	l := &t.leaf
 	l.free -= len(cell)
 	copy(l.b[l.free:], cell)
 	binary.BigEndian.PutUint16(l.b[8+2*l.cells:], uint16(l.free))
@@ -146,31 +143,27 @@ func (l *leaf) head(b []byte) {
 }
 
 // flush writes the leaf that is full.
-func (w *Writer) flush() error {
+func (w *Writer) flush(t *tree) error {
 	w.pages++
-	w.leaf.head(w.leaf.b)
-	w.leaves = append(w.leaves, child{w.pages, w.leaf.max})
-	err := w.write(w.pages, w.leaf.b)
-	w.leaf = newLeaf()
+	t.leaf.head(t.leaf.b)
+	t.leaves = append(t.leaves, child{w.pages, t.leaf.max})
+	err := w.write(w.pages, t.leaf.b)
+	t.leaf = newLeaf()
 	return err
 }
 
 // finish ends a table: its root stands on the page that was kept for it.
-func (w *Writer) finish() error {
-	root := uint32(1 + w.at)
-	if len(w.leaves) == 0 {
-		w.leaf.head(w.leaf.b)
-		err := w.write(root, w.leaf.b)
-		w.leaf = newLeaf()
-		return err
+func (w *Writer) finish(t *tree, root uint32) error {
+	if len(t.leaves) == 0 {
+		t.leaf.head(t.leaf.b)
+		return w.write(root, t.leaf.b)
 	}
-	if w.leaf.cells > 0 {
-		if err := w.flush(); err != nil {
+	if t.leaf.cells > 0 {
+		if err := w.flush(t); err != nil {
 			return err
 		}
 	}
-	level := w.leaves
-	w.leaves = nil
+	level := t.leaves
 	const fan = (writePage - 12) / (4 + 9 + 2) // children of a page, with the longest IDs
 	for len(level) > fan {
 		var above []child
@@ -209,14 +202,13 @@ func inner(children []child) []byte {
 	return b
 }
 
-// Close ends the file: its head and schema are what is written last, so that a file which was
+// Close ends the file, and leaves the output open: its head and schema are what is written last, so that a file which was
 // cut short is none. version is its user_version.
 func (w *Writer) Close(version int) error {
-	if w.at != len(w.tables) {
-		return errors.New("a table is missing")
-	}
-	if err := w.finish(); err != nil {
-		return err
+	for i := range w.trees {
+		if err := w.finish(&w.trees[i], uint32(i+2)); err != nil {
+			return err
+		}
 	}
 	l := leaf{b: make([]byte, writePage), free: writePage}
 	for i, t := range w.tables {
