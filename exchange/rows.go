@@ -257,11 +257,13 @@ type Exported struct {
 	Entries  int `json:"entries"`
 	// Lines are those beside memories and events, by their type.
 	Lines map[string]int `json:"lines"`
+	// LeftOut counts what the form has no place for, by the type of its lines.
+	LeftOut map[string]int `json:"left_out,omitzero"`
 	// Unreadable is how much could not be read, and is not in the file.
 	Unreadable int `json:"unreadable,omitempty"`
 }
 
 // NewExported is the answer of an export.
 func NewExported(r ExportReport) Exported {
-	return Exported{r.Memories, r.Events, r.Lines[entries.TypeLine], r.Lines, r.Lost}
+	return Exported{Memories: r.Memories, Events: r.Events, Entries: r.Lines[entries.TypeLine], Lines: r.Lines, Unreadable: r.Lost}
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
 	"slices"
@@ -21,6 +20,11 @@ import (
 // them. Aliases, and properties that are no observations, become observations. The server itself
 // reads such a file whole, so that the relations, which stand behind all entities, are held.
 func ExportMCP(ctx context.Context, db *engine.DB, w io.Writer, o *exchange.ExportOptions) (Moved, error) {
+	if o == nil || o.Scope.User == "" || o.Scope.Agent == "" {
+		if _, err := export(ctx, db, o, &oneOwner{}); err != nil { // before anything is written
+			return Moved{}, err
+		}
+	}
 	m := &mcpWriter{out: bufio.NewWriter(w), names: map[string]string{}, taken: map[string]bool{}}
 	m.enc = json.NewEncoder(m.out)
 	m.enc.SetEscapeHTML(false)
@@ -30,8 +34,6 @@ func ExportMCP(ctx context.Context, db *engine.DB, w io.Writer, o *exchange.Expo
 type mcpWriter struct {
 	out       *bufio.Writer
 	enc       *json.Encoder
-	owner     memory.Owner
-	begun     bool
 	names     map[string]string // of entities, by their IDs
 	taken     map[string]bool
 	relations []mcpRelation
@@ -48,14 +50,28 @@ var errOwners = &memory.Error{
 	Do: "name one with --user or --agent, or both",
 }
 
-// own refuses what belongs to another owner than what came before.
-func (m *mcpWriter) own(user, agent string) error {
-	of := memory.Owner{User: user, Agent: agent}
-	if m.begun && of != m.owner {
-		return errOwners
+// oneOwner refuses entities of several owners, and writes nothing.
+type oneOwner struct {
+	of    memory.Owner
+	begun bool
+}
+
+func (*oneOwner) end() error { return nil }
+
+func (w *oneOwner) line(typ string, raw []byte) (bool, error) {
+	if typ != graph.TypeEntity {
+		return false, nil
 	}
-	m.begun, m.owner = true, of
-	return nil
+	var l graph.EntityLine
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return false, err
+	}
+	of := memory.Owner{User: l.User, Agent: l.Agent}
+	if w.begun && of != w.of {
+		return false, errOwners
+	}
+	w.begun, w.of = true, of
+	return true, nil
 }
 
 func (m *mcpWriter) line(typ string, raw []byte) (bool, error) {
@@ -65,7 +81,7 @@ func (m *mcpWriter) line(typ string, raw []byte) (bool, error) {
 		if err := json.Unmarshal(raw, &l); err != nil {
 			return false, err
 		}
-		return true, errors.Join(m.own(l.User, l.Agent), m.entity(&l))
+		return true, m.entity(&l)
 	case graph.TypeRelation:
 		var l graph.RelationLine
 		if err := json.Unmarshal(raw, &l); err != nil {

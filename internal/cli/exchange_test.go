@@ -365,7 +365,7 @@ func TestExportAsADocument(t *testing.T) {
 	}
 	e.fails(exitUsage, "--into-agent names one agent, instead of --agent", "import", doc, "--into-agent", "a", "--agent", "b")
 	e.fails(exitUsage, "--into-agent names one agent", "import", doc, "--into-agent", "")
-	e.fails(exitUsage, `--format "xml": there are jsonl and json`, "export", doc, "--format", "xml")
+	e.fails(exitUsage, `--format "xml": there are jsonl, json, markdown, sqlite and mcp`, "export", doc, "--format", "xml")
 	cut := c.file("cut.json", `[{"id":"a","user":"u","text":"one"},`+"\n"+`{"id":"b","user":`)
 	e.fails(exitFailed, "read record 2: malformed JSON behind byte", "import", cut)
 	e.ok("get", "a", "--user", "u")
