@@ -197,7 +197,8 @@ func yamlKey(b *bytes.Buffer, key string) error {
 // plainKey reports whether a key needs no quotes.
 func plainKey(key string) bool {
 	for i, r := range key {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_' || i > 0 && (r >= '0' && r <= '9' || r == '-')) {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'
+		if inside := r >= '0' && r <= '9' || r == '-'; !letter && (i == 0 || !inside) {
 			return false
 		}
 	}

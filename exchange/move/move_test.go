@@ -170,7 +170,10 @@ func TestTimes(t *testing.T) {
 		in   any
 		want string // RFC 3339, empty for none, or what the error says
 	}{
-		{nil, ""}, {"", ""}, {0.0, ""}, {json.Number("0"), ""},
+		{nil, ""},
+		{"", ""},
+		{0.0, ""},
+		{json.Number("0"), ""},
 		{1712345678.123, "2024-04-05T19:34:38.123Z"},
 		{int64(1712345678), "2024-04-05T19:34:38Z"},
 		{json.Number("1712345678"), "2024-04-05T19:34:38Z"},
@@ -191,8 +194,11 @@ func TestTimes(t *testing.T) {
 		{" 2024-04-05 19:34 ", "2024-04-05T17:34:00Z"},
 		{"2024-04-05", "2024-04-04T22:00:00Z"},
 		{json.Number("20240405"), "fewer than nine digits"},
-		{"1e400", "is no time"}, {json.Number("1e300"), "not within"},
-		{"soon", "is no time"}, {"2024-13-01", "is no time"}, {true, "neither a text nor a number"},
+		{"1e400", "is no time"},
+		{json.Number("1e300"), "not within"},
+		{"soon", "is no time"},
+		{"2024-13-01", "is no time"},
+		{true, "neither a text nor a number"},
 		{"2024-04-05 19:34:38 XYZ", "is no time"},
 	} {
 		got, err := readTime(c.in, zone)
@@ -214,7 +220,10 @@ func TestTimes(t *testing.T) {
 // A reader whose items nobody takes any more ends, and so does one whose context does.
 func TestEnough(t *testing.T) {
 	for name, format := range samples {
-		for range Read(format, sample(t, name), nil).All(t.Context()) {
+		for _, err := range Read(format, sample(t, name), nil).All(t.Context()) {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 			break
 		}
 		ctx, cancel := context.WithCancel(t.Context())

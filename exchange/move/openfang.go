@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -140,9 +141,7 @@ func (o *openFang) fragment(at exchange.LineError, c *cells) error {
 		if exchange.Decode([]byte(raw), &inner) != nil {
 			about["metadata"] = raw
 		}
-		for key, v := range inner {
-			about[key] = v
-		}
+		maps.Copy(about, inner)
 	}
 	if len(about) > 0 {
 		m.Metadata = about

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -58,18 +56,6 @@ func nasty() []memory.Memory {
 		memory.Memory{ID: "n2", Scope: memory.Scope{User: "Ada"}, Kind: memory.KindNote, Name: "plain-name", Text: "note 2", CreatedAt: at},
 	)
 	return out
-}
-
-// exported is a database as lines, without what an import makes by itself.
-func exported(t testing.TB, db *engine.DB) string {
-	t.Helper()
-	var out bytes.Buffer
-	if _, err := exchange.Export(t.Context(), db, &out, nil); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
 }
 
 // An exported folder is read back to the same memories, and names files that any disk takes.
@@ -237,11 +223,6 @@ func TestSQLiteOut(t *testing.T) {
 	}
 	if f.Version() != sqliteVersion || moved.Written["memory"] < 20 {
 		t.Errorf("version %d, %+v", f.Version(), moved)
-	}
-	if dir := os.Getenv("MEMDB_SQLITE_OUT"); dir != "" {
-		if err := os.WriteFile(filepath.Join(dir, "out.db"), out.b, 0o600); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -70,11 +70,12 @@ func sqliteSchema() []sqlitefile.Schema {
 	types := map[string]string{"": "TEXT", "json": "TEXT", "blob": "BLOB", "real": "REAL", "int": "INTEGER"}
 	var out []sqlitefile.Schema
 	for _, t := range sqliteTables {
-		sql := "CREATE TABLE " + t.name + " (n INTEGER PRIMARY KEY"
+		var sql strings.Builder
+		sql.WriteString("CREATE TABLE " + t.name + " (n INTEGER PRIMARY KEY")
 		for _, c := range columnsOf(t.columns) {
-			sql += ", " + c.name + " " + types[c.kind]
+			sql.WriteString(", " + c.name + " " + types[c.kind])
 		}
-		out = append(out, sqlitefile.Schema{Name: t.name, SQL: sql + ")"})
+		out = append(out, sqlitefile.Schema{Name: t.name, SQL: sql.String() + ")"})
 	}
 	return out
 }

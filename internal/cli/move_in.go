@@ -302,10 +302,6 @@ func (a *app) printPreview(p exchange.Preview, format string, left map[string]in
 			a.printf("    %s\n", cut(line, max(a.outWidth, 80)-5))
 		}
 	}
-	var kinds []string
-	for _, kind := range memoriesFirst(p.Kinds) {
-		kinds = append(kinds, countOf(kind, p.Kinds[kind]))
-	}
 	a.printf("%s: read %s, of which %s cannot be read; nothing was stored\n", format, count(p.Read, "record", "records"), number(p.Skipped))
 	a.printLeft(left)
 	return nil

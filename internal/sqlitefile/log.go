@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 )
 
 // A log is a write-ahead log beside a file: pages that were written since the last checkpoint.
@@ -64,9 +65,7 @@ func openLog(s Section, pageSize int) (*log, error) {
 		begun[binary.BigEndian.Uint32(frame)] = at + frameHeader
 		if pages := binary.BigEndian.Uint32(frame[4:]); pages > 0 { // a commit
 			l.pages = pages
-			for n, at := range begun {
-				l.at[n] = at
-			}
+			maps.Copy(l.at, begun)
 			clear(begun)
 		}
 	}
