@@ -173,21 +173,14 @@ type listedBackupJSON struct {
 }
 
 func (a *app) printBackups(all []backup.Backup) error {
-	t := table{header: []string{"BACKUP", "LSN", "TIME", "SIZE", "DATABASE"}}
+	t := a.rows("BACKUP", "LSN", "TIME", "SIZE", "DATABASE")
 	for _, b := range all {
-		if a.json {
-			line := listedBackupJSON{"backup", b.ID, b.LSN, b.Timeline, b.Database, b.Time, b.Layout, b.Bytes, len(b.Files)}
-			if err := a.printJSON(line); err != nil {
-				return err
-			}
-			continue
+		line := listedBackupJSON{"backup", b.ID, b.LSN, b.Timeline, b.Database, b.Time, b.Layout, b.Bytes, len(b.Files)}
+		if err := t.add(line, b.ID, fmt.Sprint(b.LSN), b.Time.Format(time.RFC3339), size(b.Bytes), b.Database); err != nil {
+			return err
 		}
-		t.add(b.ID, fmt.Sprint(b.LSN), b.Time.Format(time.RFC3339), size(b.Bytes), b.Database)
 	}
-	if len(t.rows) > 0 {
-		a.printTable(&t)
-	}
-	return nil
+	return t.end()
 }
 
 func (a *app) backupVerifyCmd() *cobra.Command {
