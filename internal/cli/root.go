@@ -172,6 +172,7 @@ held by another program, 5 damaged.`,
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
 		a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.rescueCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.replicaCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(), a.mcpCmd(),
 	)
+	a.completeWords(root)
 	root.SetHelpCommand(helpCmd())
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
