@@ -107,6 +107,7 @@ func (p *pages) find(name string, d fs.DirEntry, err error) error {
 		p.leave("links in the folder", 1)
 	case !d.Type().IsRegular():
 		p.leave("pipes, devices and sockets", 1)
+	case name == AboutPages:
 	case strings.HasPrefix(base, "."):
 		p.leave("hidden files", 1)
 	case !isPage(base):

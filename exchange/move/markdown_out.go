@@ -23,6 +23,9 @@ import (
 // OwnHead is what each file of an exported folder begins with.
 const OwnHead = "---\n" + ownKey + ": " + pageVersion + "\n"
 
+// AboutPages is the file that says what a folder is an export of; it is none of the memories.
+const AboutPages = ".memdb-export.json"
+
 // ExportMarkdown writes a file for each memory by way of write, which gets the name of a file, with
 // slashes, and its text. A name follows from the owner, the month and the ID, or the name of a
 // note, so that a change of one memory changes one file. The text stands below front matter that

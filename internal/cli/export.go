@@ -130,7 +130,7 @@ func (a *app) isOutput(name string) bool {
 // lineNames are what people call the lines of a type that is not the word for them.
 var lineNames = map[string][2]string{
 	entries.TypeLine: {"key", "keys"}, graph.TypeEntity: {"entity", "entities"}, usage.TypeUsage: {"record of usage", "records of usage"},
-	policy.TypeLine: {"policy", "policies"}, exchange.TypeMemory: {"memory", "memories"}, exchange.TypeHistory: {"history", "histories"},
+	policy.TypeLine: {"policy", "policies"}, exchange.TypeMemory: {"memory", "memories"}, exchange.TypeHistory: {"event of a history", "events of histories"},
 }
 
 // countOf is a number of lines of a type, for people.

@@ -127,9 +127,6 @@ type pageFolder struct {
 	same    bool
 }
 
-// aboutPages is the file that says what a folder is an export of.
-const aboutPages = ".memdb-export.json"
-
 // openPages opens or makes the folder. One that has something in it needs --force.
 func openPages(ctx context.Context, name string, m *moving) (*pageFolder, error) {
 	doing := "export to " + name
@@ -149,7 +146,7 @@ func openPages(ctx context.Context, name string, m *moving) (*pageFolder, error)
 	}
 	f := &pageFolder{ctx: ctx, name: name, root: root, written: map[string]bool{}}
 	there, err := fs.ReadDir(root.FS(), ".")
-	seen := slices.ContainsFunc(there, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") || e.Name() == aboutPages })
+	seen := slices.ContainsFunc(there, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") || e.Name() == move.AboutPages })
 	if err == nil && seen && !m.force {
 		err = &memory.Error{Kind: memory.ErrExists, What: doing, Why: "there are files in the folder", Do: "name another folder, or bring this one up to date with --force"}
 	}
@@ -160,7 +157,7 @@ func openPages(ctx context.Context, name string, m *moving) (*pageFolder, error)
 		done(root)
 		return nil, err
 	}
-	had, _ := f.read(aboutPages)
+	had, _ := f.read(move.AboutPages)
 	f.about = append(f.about, '\n')
 	f.same = bytes.Equal(had, f.about) && m.opts.Filter == nil
 	return f, nil
@@ -227,7 +224,7 @@ func (f *pageFolder) end(err error) error {
 	if err != nil {
 		return err
 	}
-	return f.write(aboutPages, f.about)
+	return f.write(move.AboutPages, f.about)
 }
 
 // sweep removes a file that an export wrote, and this one did not.
