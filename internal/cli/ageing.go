@@ -176,7 +176,11 @@ func (a *app) consolidate(ctx context.Context, db *engine.DB, o *engine.Consolid
 			return t.add(p, string(p.Reason), "", p.ID, p.Text, "", "")
 		}
 	}
-	r, err := db.Consolidate(ctx, o)
+	var r engine.Consolidated
+	err := a.during("consolidate", func() (err error) {
+		r, err = db.Consolidate(ctx, o)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -251,7 +255,11 @@ func (a *app) evict(ctx context.Context, db *engine.DB, o *engine.EvictOptions) 
 		}
 		return t.add(v, string(v.Reason), share(&v.Importance), share(&v.Confidence), v.ID)
 	}
-	r, err := db.Evict(ctx, o)
+	var r engine.Evicted
+	err := a.during("evict", func() (err error) {
+		r, err = db.Evict(ctx, o)
+		return err
+	})
 	if err != nil {
 		return err
 	}

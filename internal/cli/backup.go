@@ -77,9 +77,11 @@ Files of vector indexes are no part of a backup: a restored database links its v
 		}
 		return a.read(ctx, func(db *engine.DB) error {
 			var r engine.BackupReport
-			err := a.awaiting(ctx, func() (err error) {
-				r, err = db.Backup(ctx, places[0], &engine.BackupOptions{Archive: places[1], Full: *full})
-				return err
+			err := a.during("backup", func() error {
+				return a.awaiting(ctx, func() (err error) {
+					r, err = db.Backup(ctx, places[0], &engine.BackupOptions{Archive: places[1], Full: *full})
+					return err
+				})
 			})
 			if err != nil {
 				return err
@@ -297,7 +299,11 @@ Without --archive, --to-lsn and --to-time choose the newest backup up to there.`
 		if o.ToLSN != 0 && !o.ToTime.IsZero() {
 			return usageError(cmd, errors.New("--to-lsn and --to-time are two targets; give one"))
 		}
-		r, err := engine.Restore(cmd.Context(), repo, a.dir, &o)
+		var r engine.RestoreReport
+		err = a.during("restore", func() (err error) {
+			r, err = engine.Restore(cmd.Context(), repo, a.dir, &o)
+			return err
+		})
 		if err != nil {
 			return err
 		}
