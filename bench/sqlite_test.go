@@ -69,6 +69,7 @@ func TestSQLiteIsRead(t *testing.T) {
 		lite(t, db, fmt.Sprintf("PRAGMA page_size=%d", setting.page))
 		lite(t, db, "PRAGMA auto_vacuum=incremental")
 		lite(t, db, "PRAGMA journal_mode="+setting.journal)
+		lite(t, db, "PRAGMA synchronous=off")
 		lite(t, db, "PRAGMA wal_autocheckpoint=20")
 		lite(t, db, "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, b, c REAL, UNIQUE (a, id))")
 		for i := range 800 {
@@ -149,7 +150,7 @@ func TestSQLiteIsWritten(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	rng := rand.New(rand.NewPCG(3, 4))
 	var memories []memory.Memory
-	for i := range 3000 {
+	for i := range 1500 {
 		memories = append(memories, memory.Memory{
 			ID: fmt.Sprint(i), Scope: memory.Scope{User: "u"}, Text: fmt.Sprint(i, " ", strings.Repeat("é", rng.IntN(1+rng.IntN(20_000)/(1+i%50)))), Embedding: []float32{float32(i), 1},
 		})
