@@ -381,3 +381,32 @@ func TestPacked(t *testing.T) {
 		}
 	}
 }
+
+// Metadata is laid in beside other keys, unless one would be written over.
+func TestFields(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"text":"t","metadata":{"a":1.50,"b":null},"c":"x"}`:                        `{"a":1.50,"b":null,"c":"x"}`,
+		`{"text":"t","metadata":{"a":1,"c":2},"c":"x"}`:                              `{"c":"x","metadata":{"a":1,"c":2}}`,
+		`{"text":"t","metadata":"words","role":"chef","kind":"pot","importance":7}`:  `{"importance":7,"kind":"pot","metadata":"words","role":"chef"}`,
+		`{"text":"t","created_at":"soon","timestamp":1712345678,"content":"second"}`: `{"content":"second","created_at":"soon"}`,
+		`{"text":"t","user_id":7,"id":"a\nb"}`:                                       `null`,
+	} {
+		f, err := readFields([]byte(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &writer{format: JSON, left: map[string]int{}}
+		m, err := w.memoryOf(f)
+		if err != nil {
+			t.Errorf("%s: %v", in, err)
+			continue
+		}
+		got, err := json.Marshal(m.Metadata)
+		if err != nil || string(got) != want {
+			t.Errorf("%s: metadata %s, error %v, want %s", in, got, err, want)
+		}
+		if m.ID == "" || strings.Contains(m.ID, "\n") {
+			t.Errorf("%s: the ID is %q", in, m.ID)
+		}
+	}
+}

@@ -114,7 +114,7 @@ func decodeAny(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// metadata takes what is left: an object under the key "metadata" or "payload" is laid in, where
+// metadata takes what is left: an object under the key "metadata" is laid in, where
 // no key is there twice.
 func (f fields) metadata() (map[string]any, error) {
 	out := map[string]any{}
@@ -128,22 +128,26 @@ func (f fields) metadata() (map[string]any, error) {
 			return nil, err
 		}
 		inner, ok := v.(map[string]any)
-		if !ok || key != "metadata" {
+		if !ok || key != "metadata" || f.hasOne(inner) { // nothing is written over
 			out[key] = v
 			continue
 		}
-		for name, value := range inner {
-			if _, taken := f[name]; taken {
-				out[key] = inner // as it is, so that nothing is written over
-				break
-			}
-			out[name] = value
-		}
+		maps.Copy(out, inner)
 	}
 	if len(out) == 0 {
 		return nil, nil
 	}
 	return out, nil
+}
+
+// hasOne reports whether a key of an object is one of the fields, too.
+func (f fields) hasOne(of map[string]any) bool {
+	for name := range of {
+		if _, ok := f[name]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 var (
@@ -195,7 +199,7 @@ func (w *writer) memoryOf(f fields) (memory.Memory, error) {
 			return m, errors.New("it has no text, and no key but those that say what it is")
 		}
 	}
-	if m.ID = id; id == "" {
+	if m.ID = idOf(w.format, id); id == "" {
 		text, err := json.Marshal(m.Metadata)
 		if err != nil {
 			return m, err

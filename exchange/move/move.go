@@ -12,9 +12,10 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
-	"path"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
@@ -201,7 +202,7 @@ func instant(t time.Time) clock.Instant { return clock.Instant{Time: t} }
 // idOf is an ID that the parts give, the same whenever they are the same: the last part as it
 // is, where it can be one.
 func idOf(f Format, parts ...string) string {
-	if last := parts[len(parts)-1]; len(parts) == 1 && last != "" && len(last) <= memory.MaxID {
+	if last := parts[len(parts)-1]; len(parts) == 1 && isID(last) {
 		return last
 	}
 	h := sha256.New()
@@ -209,6 +210,11 @@ func idOf(f Format, parts ...string) string {
 		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p) // a hash never fails
 	}
 	return string(f) + "-" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// isID reports whether a text can be an ID.
+func isID(s string) bool {
+	return s != "" && len(s) <= memory.MaxID && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // conversation is a session whose messages are memories, too.
@@ -234,8 +240,7 @@ func (w *writer) conversation(c *conversation) error {
 	scope := w.scope("", "", c.id)
 	memories := make([]string, len(c.messages))
 	for i, m := range c.messages {
-		memories[i] = path.Join(c.id, m.id)
-		if len(memories[i]) > memory.MaxID {
+		if memories[i] = c.id + "/" + m.id; !isID(memories[i]) {
 			memories[i] = idOf(w.format, c.id, m.id)
 		}
 		err := w.memory(c.at, memory.Memory{

@@ -28,7 +28,7 @@ func (in *Input) isSQLite() bool {
 // openSQLite opens the input as a SQLite file, with what lies beside it.
 func (in *Input) openSQLite() (*sqlitefile.File, error) {
 	if in.File == nil {
-		return nil, errors.New("a SQLite file cannot be read from a pipe; name the file")
+		return nil, errors.New("a SQLite file cannot be read from a pipe, and is not sent to a server; name the file where it lies, or import it into a database there and export jsonl")
 	}
 	journal, err := in.beside("-journal")
 	if err != nil {
