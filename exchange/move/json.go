@@ -145,39 +145,46 @@ func (s *scanner) mayEnd() bool { return s.begun && s.depth == 0 && !s.inString 
 // next is how many bytes of a chunk belong to the value, and whether it ends with them.
 func (s *scanner) next(chunk []byte) (n int, done bool) {
 	for i := 0; i < len(chunk); i++ {
-		c := chunk[i]
-		switch {
-		case s.escaped:
-			s.escaped = false
-		case s.inString:
-			if c != '"' && c != '\\' { // on to the next of them
-				j := bytes.IndexAny(chunk[i:], "\"\\")
-				if j < 0 {
-					return len(chunk), false
-				}
-				i += j
-				c = chunk[i]
-			}
-			if s.escaped, s.inString = c == '\\', c != '"'; !s.inString && s.depth == 0 {
+		if s.inString {
+			if i += s.inText(chunk[i:]); i < len(chunk) && !s.inString && s.depth == 0 {
 				return i + 1, true
 			}
-		case c == '"':
+			continue
+		}
+		switch c := chunk[i]; c {
+		case '"':
 			s.inString = true
-		case c == '{' || c == '[':
+		case '{', '[':
 			s.depth++
-		case c == '}' || c == ']':
+		case '}', ']':
 			if s.depth == 0 { // of what the value is in
 				return i, true
 			}
 			if s.depth--; s.depth == 0 {
 				return i + 1, true
 			}
-		case s.depth == 0 && (c == ',' || c == ':' || c == ' ' || c == '\t' || c == '\n' || c == '\r'):
-			return i, true
+		case ',', ':', ' ', '\t', '\n', '\r':
+			if s.depth == 0 {
+				return i, true
+			}
 		}
 		s.begun = true
 	}
 	return len(chunk), false
+}
+
+// inText is the place of the quote that ends a string, or of the last byte that was looked at.
+func (s *scanner) inText(chunk []byte) int {
+	if s.escaped {
+		s.escaped = false
+		return 0
+	}
+	at := bytes.IndexAny(chunk, "\"\\")
+	if at < 0 {
+		return len(chunk)
+	}
+	s.escaped, s.inString = chunk[at] == '\\', chunk[at] != '"'
+	return at
 }
 
 // A walk visits the values of a document.

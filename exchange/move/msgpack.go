@@ -38,6 +38,11 @@ func readPacked(b []byte, depth int) (v any, rest []byte, err error) {
 	case c == 0xc2 || c == 0xc3:
 		return c == 0xc3, b, nil
 	}
+	return readSized(c, b, depth)
+}
+
+// readSized reads a value whose code has a number behind it: its own, or how long it is.
+func readSized(c byte, b []byte, depth int) (v any, rest []byte, err error) {
 	size, ok := packedSizes[c]
 	if !ok || len(b) < size {
 		return nil, nil, errPacked

@@ -149,6 +149,12 @@ held by another program, 5 damaged.`,
 		},
 	}
 	root.SetFlagErrorFunc(flagError)
+	a.rootFlags(root)
+	return a.rootVerbs(root)
+}
+
+// rootFlags are the flags that every verb has.
+func (a *app) rootFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.StringVar(&a.dir, "db", "", "the folder `DIR` of the database (default $MEMDB_DIR, then "+defaultDir+"), or http://HOST:PORT of a server")
@@ -158,7 +164,10 @@ held by another program, 5 damaged.`,
 	root.Flags().BoolVar(&a.version, "version", false, "say which memdbctl this is, and which layout it reads")
 	flags.DurationVar(&a.wait, "wait", cmp.Or(a.wait, defaultWait), "how long to wait for a database that another program holds")
 	flags.BoolVar(&a.salvage, "salvage", false, "open a damaged database with what is whole of it")
+}
 
+// rootVerbs are the verbs, and the help about them.
+func (a *app) rootVerbs(root *cobra.Command) *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: groupMemories, Title: "Memories:"},
 		&cobra.Group{ID: groupData, Title: "Data:"},

@@ -96,15 +96,26 @@ func addColumn(columns []Column, words []string) []Column {
 	}
 	switch upper[0] {
 	case "CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN":
-		at := slices.Index(upper, "PRIMARY")
-		if at >= 0 && at+4 < len(words) && words[at+2] == "(" && words[at+4] == ")" {
-			for i := range columns {
-				c := &columns[i]
-				c.isID = c.isID || c.integer && strings.EqualFold(c.Name, unquoted(words[at+3]))
-			}
-		}
+		markID(columns, words, slices.Index(upper, "PRIMARY"))
 		return columns
 	}
+	return append(columns, columnOf(words, upper))
+}
+
+// markID makes the column the ID of the row that a key names, which begins at a word, if it is
+// the key's only one.
+func markID(columns []Column, words []string, at int) {
+	if at < 0 || at+4 >= len(words) || words[at+2] != "(" || words[at+4] != ")" {
+		return
+	}
+	for i := range columns {
+		c := &columns[i]
+		c.isID = c.isID || c.integer && strings.EqualFold(c.Name, unquoted(words[at+3]))
+	}
+}
+
+// columnOf is the column that words tell of, which are also given in upper case.
+func columnOf(words, upper []string) Column {
 	c := Column{Name: unquoted(words[0]), integer: len(upper) > 1 && upper[1] == "INTEGER" && (len(upper) == 2 || upper[2] != "(")}
 	for i, w := range upper {
 		switch {
@@ -117,7 +128,7 @@ func addColumn(columns []Column, words []string) []Column {
 			c.virtual = !slices.Contains(upper, "STORED")
 		}
 	}
-	return append(columns, c)
+	return c
 }
 
 // literal is the value that a DEFAULT gives, nil for what must be computed.
@@ -152,37 +163,44 @@ func literal(words []string) any {
 // wordsOf cuts SQL into words, quoted names and signs, without comments.
 func wordsOf(sql string) []string {
 	var words []string
-	for i := 0; i < len(sql); {
+	for sql = strings.TrimLeft(sql, blanks); sql != ""; sql = strings.TrimLeft(sql, blanks) {
+		if n := comment(sql); n > 0 {
+			sql = sql[n:]
+			continue
+		}
 		n := 1
-		switch c := sql[i]; {
-		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f':
-			i++
-			continue
-		case strings.HasPrefix(sql[i:], "--"):
-			if n = strings.IndexByte(sql[i:], '\n'); n < 0 {
-				n = len(sql) - i
-			}
-			i += n
-			continue
-		case strings.HasPrefix(sql[i:], "/*"):
-			if n = strings.Index(sql[i:], "*/"); n < 0 {
-				return words
-			}
-			i += n + 2
-			continue
-		case c == '\'' || c == '"' || c == '`' || c == '[':
-			n = quoted(sql[i:])
-		case (c == 'x' || c == 'X') && i+1 < len(sql) && sql[i+1] == '\'':
-			n = 1 + quoted(sql[i+1:])
+		switch c := sql[0]; {
+		case strings.IndexByte("'\"`[", c) >= 0:
+			n = quoted(sql)
+		case (c == 'x' || c == 'X') && len(sql) > 1 && sql[1] == '\'':
+			n = 1 + quoted(sql[1:])
 		case isWord(c):
-			for i+n < len(sql) && isWord(sql[i+n]) {
+			for n < len(sql) && isWord(sql[n]) {
 				n++
 			}
 		}
-		words = append(words, sql[i:i+n])
-		i += n
+		words, sql = append(words, sql[:n]), sql[n:]
 	}
 	return words
+}
+
+const blanks = " \t\n\r\f"
+
+// comment is the length of the comment that SQL begins with, 0 where it begins with none.
+func comment(sql string) int {
+	var end string
+	switch {
+	case strings.HasPrefix(sql, "--"):
+		end = "\n"
+	case strings.HasPrefix(sql, "/*"):
+		end = "*/"
+	default:
+		return 0
+	}
+	if n := strings.Index(sql, end); n >= 0 {
+		return n + len(end)
+	}
+	return len(sql)
 }
 
 // quoted is the length of a quoted name or text, in which a quote is written twice.
