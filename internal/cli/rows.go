@@ -86,19 +86,25 @@ func (r *rows) add(line any, cells ...any) error {
 	}
 	out := make([]string, len(cells))
 	for i, c := range cells {
-		switch c := c.(type) {
-		case int:
-			out[i] = number(c)
-		case int64:
-			out[i] = number(c)
-		case uint64:
-			out[i] = number(c)
-		default:
-			out[i] = plainCell(c)
+		if out[i] = plainCell(c); r.outWidth > 0 {
+			out[i] = readableCell(c)
 		}
 	}
 	r.shown.add(out...)
 	return nil
+}
+
+// readableCell is a cell for people, with the thousands of a number apart.
+func readableCell(c any) string {
+	switch c := c.(type) {
+	case int:
+		return number(c)
+	case int64:
+		return number(c)
+	case uint64:
+		return number(c)
+	}
+	return plainCell(c)
 }
 
 // plainCell is a cell for programs.

@@ -63,6 +63,14 @@ func TestRowVerbs(t *testing.T) {
 	if got := c.ok("usage", "rank", "--format", "csv"); got != "dollars,tokens,agent,name\n0.01,1235,a,A\n" {
 		t.Errorf("numbers: %q", got)
 	}
+	if got := c.ok("usage", "rank"); got != "0.01\t1235\ta\tA\n" {
+		t.Errorf("numbers in a pipe: %q", got)
+	}
+	c.outWidth = 80
+	if got := c.ok("usage", "rank"); !strings.Contains(got, "0.01     1,235   a") {
+		t.Errorf("numbers on a terminal: %q", got)
+	}
+	c.outWidth = 0
 	if got := c.ok("list", "--user", "ada", "--format", "csv"); !strings.Contains(got, `"'=1+1, ""quoted"""`) {
 		t.Errorf("a formula: %q", got)
 	}
