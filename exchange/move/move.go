@@ -65,6 +65,8 @@ type Input struct {
 	Beside func(ending string) (io.ReaderAt, int64, error)
 	// Folder is a folder of files, nil for a file.
 	Folder fs.FS
+
+	unread int // files of the archive that it was
 }
 
 // Options of reading. nil is the default.
@@ -111,12 +113,19 @@ func (i *Items) LeftOut() map[string]int { return i.left }
 func (i *Items) All(ctx context.Context) iter.Seq2[exchange.Item, error] {
 	return func(yield func(exchange.Item, error) bool) {
 		w := &writer{ctx: ctx, format: i.format, opts: i.opts, left: i.left, yield: yield}
-		err := readers[i.format](i.in, w)
+		w.leave("other files of the archive", i.in.unread)
+		err := errFolder
+		if i.in.Folder == nil || i.format == Markdown {
+			err = readers[i.format](i.in, w)
+		}
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(exchange.Item{}, err)
 		}
 	}
 }
+
+// errFolder is of a folder that another form than Markdown is to be read from.
+var errFolder = errors.New("it is a folder of files; name the one that is meant, or the format markdown")
 
 // errEnough ends a reader whose items nobody takes any more.
 var errEnough = errors.New("no more items are taken")

@@ -62,6 +62,20 @@ func (a *app) openMove(ctx context.Context, name, format string) (*moveInput, er
 		in.File, in.Size = f, sizeOf(f)
 		in.Beside = func(ending string) (io.ReaderAt, int64, error) { return in.openBeside(f.Name() + ending) }
 	}
+	if slices.Contains(ownFormats, format) && format != formatJSON {
+		return in, nil
+	}
+	unzipped, err := in.Unzip()
+	if err == nil && in.Folder != nil && format != formatAuto && format != string(move.Markdown) {
+		err = fmt.Errorf("the archive holds Markdown files, and the format is %s; leave the format out", format)
+	}
+	if err != nil {
+		done(in)
+		return nil, inputError(name, err)
+	}
+	if unzipped != nil {
+		in.file, in.open = in.Reader, append(in.open, unzipped)
+	}
 	return in, nil
 }
 

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"archive/zip"
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -61,6 +64,32 @@ func TestMoveIn(t *testing.T) {
 	if got := one(t, c.objects("import", "-", "--agent", "piped")); got["format"] != "chatgpt" || got["stored"] != 5.0 {
 		t.Errorf("of a pipe: %v", got)
 	}
+}
+
+// An export is imported from the archive that it came in.
+func TestMoveInZip(t *testing.T) {
+	c := newCLI(t)
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	for name, text := range map[string]string{"conversations.json": chats, "user.json": "{}"} {
+		f, err := w.Create(name)
+		if err == nil {
+			_, err = io.WriteString(f, text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := c.file("export.zip", archive.String())
+	got := one(t, c.objects("import", file, "--user", "ada"))
+	if got["format"] != "chatgpt" || got["stored"] != 5.0 || fmt.Sprint(got["left_out"]) != "map[messages of other branches:1 other files of the archive:1]" {
+		t.Errorf("report %v", got)
+	}
+	c.fails(exitFailed, "the archive cannot be read", "import", c.file("cut.zip", archive.String()[:100]))
+	c.fails(exitFailed, "; unpack it", "import", file, "--format", "jsonl")
 }
 
 // What is wrong with a file is said, and makes no database.
