@@ -101,7 +101,7 @@ A record that can't be stored is skipped and named, and the exit code is then 1.
 	cmd.ValidArgsFunction = nil // a file
 	var o importing
 	flags := cmd.Flags()
-	flags.StringVar(&o.format, "format", formatAuto, list(formats, "or")+": by its name and content")
+	flags.StringVar(&o.format, "format", formatAuto, "its form, which auto tells by its name and content: "+list(formats, "or"))
 	flags.StringVar(&o.Scope.User, "user", "", "the user of records that name no user, agent or run")
 	flags.StringVar(&o.Scope.Agent, "agent", "", "likewise the agent")
 	flags.StringVar(&o.Scope.Run, "run", "", "likewise the run")
