@@ -224,6 +224,31 @@ func recogniseSQLite(in *Input) (Format, bool) {
 	return recogniseTables(f)
 }
 
+// Unknown is why an input is not read that Recognise does not know: a SQLite file is none of memdb's
+// own forms. nil for any other.
+func (in *Input) Unknown() error {
+	if !in.isSQLite() {
+		return nil
+	}
+	f, err := in.openSQLite()
+	if err != nil {
+		return err
+	}
+	const most = 8
+	var names []string
+	for _, t := range f.Tables() {
+		if len(names) == most {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, t.Name)
+	}
+	if len(names) == 0 {
+		return errors.New("the SQLite file has no tables")
+	}
+	return fmt.Errorf("the SQLite file is of no program that is known; its tables are %s", strings.Join(names, ", "))
+}
+
 // readLangGraphSQLite reads the table of items of a SQLite store.
 func readLangGraphSQLite(in *Input, w *writer) error {
 	return w.database(in, func(f *sqlitefile.File) error {

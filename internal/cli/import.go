@@ -152,7 +152,9 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 		}
 	}
 	if o.format == formatAuto {
-		o.format = from.guess(name)
+		if o.format, err = from.guess(name); err != nil {
+			return inputError(name, err)
+		}
 	}
 	if !from.isOwn(o.format) {
 		return a.moveIn(cmd, name, from, o)

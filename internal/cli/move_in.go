@@ -125,11 +125,14 @@ func (i *moveInput) openBeside(path string) (io.ReaderAt, int64, error) {
 }
 
 // guess is the format by how the input begins, and by its name.
-func (i *moveInput) guess(name string) string {
+func (i *moveInput) guess(name string) (string, error) {
 	if f, ok := move.Recognise(&i.Input); ok {
-		return string(f)
+		return string(f), nil
 	}
-	return guessFormat(name, i.Reader)
+	if err := i.Unknown(); err != nil {
+		return "", err
+	}
+	return guessFormat(name, i.Reader), nil
 }
 
 // isOwn reports whether memdb itself or a benchmark writes the form. A list of JSON may be one or

@@ -283,6 +283,12 @@ func TestMoveInSQLite(t *testing.T) {
 	if got := one(t, c.objects("import", file)); got["format"] != "openfang" || got["skipped"] != 0.0 || fmt.Sprint(got["left_out"]) != "map[rows of the table hands:1]" {
 		t.Errorf("report %v", got)
 	}
+	for says, damage := range map[string]string{
+		"the SQLite file is damaged": string(whole[:1500]),
+		"of no program that is known; its tables are agents, kv_stork, memory_fragmentz": strings.NewReplacer("memory_fragments", "memory_fragmentz", "kv_store", "kv_stork").Replace(string(whole)),
+	} {
+		c.fails(exitFailed, says, "import", c.file("other.db", damage))
+	}
 	if err := os.WriteFile(file+"-journal", []byte("\xd9\xd5\x05\xf9"), 0o600); err != nil {
 		t.Fatal(err)
 	}
