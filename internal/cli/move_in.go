@@ -181,7 +181,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 	bar := &progress{app: a, name: filepath.Base(name), size: in.Size}
 	o.Progress = bar.show
 	return a.create(ctx, nil, func(db *engine.DB) error {
-		report, err := exchange.ImportItems(ctx, db, ownSpace(ctx, db, o.format, all), &o.Options)
+		report, err := exchange.ImportItems(ctx, db, a.ownSpace(ctx, db, o.format, all), &o.Options)
 		took := importTimes{storing: a.now().Sub(start)}
 		if err == nil {
 			took.linking, err = bar.link(ctx, db)
@@ -215,14 +215,16 @@ func ownerWords(s memory.Scope) string {
 // ownSpace puts vectors of other models into a space of their own, named after the format, where
 // the default space is that of a model, or has another dimension: there they would be compared
 // with vectors that mean something else.
-func ownSpace(ctx context.Context, db *engine.DB, format string, items iter.Seq2[exchange.Item, error]) iter.Seq2[exchange.Item, error] {
+func (a *app) ownSpace(ctx context.Context, db *engine.DB, format string, items iter.Seq2[exchange.Item, error]) iter.Seq2[exchange.Item, error] {
 	return func(yield func(exchange.Item, error) bool) {
 		decided, own := false, false
 		for item, err := range items {
 			if m := item.Memory; err == nil && m != nil && m.Embedding != nil {
 				if !decided {
 					decided = true
-					own, err = takenSpace(ctx, db, len(m.Embedding))
+					if own, err = takenSpace(ctx, db, len(m.Embedding)); own {
+						a.note("vectors go to the space %s: the default one is that of a model, or has another dimension", format)
+					}
 				}
 				if own {
 					if m.Vectors == nil {

@@ -158,7 +158,9 @@ func TestOwnSpace(t *testing.T) {
 	c := newCLI(t)
 	file := c.file("points.json", `{"result":{"points":[{"id":1,"payload":{"text":"slip"},"vector":[1,0,0]}]}}`)
 	c.ok("store", "clay", "--agent", "a", "--embedding", "[1,2]")
-	c.ok("import", file, "--agent", "a")
+	if r := c.run("import", file, "--agent", "a"); r.code != exitDone || !strings.Contains(r.err, "vectors go to the space qdrant: the default one") {
+		t.Errorf("%+v", r)
+	}
 	m := one(t, c.objects("list", "--agent", "a", "--vectors", "--filter", `text = "slip"`))
 	if !reflect.DeepEqual(m["vectors"], map[string]any{"qdrant": []any{1.0, 0.0, 0.0}}) {
 		t.Errorf("got %v", m)
