@@ -8,10 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
+	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 // TypeEnd is the type of the line that a server ends an export with. An import leaves it out.
@@ -182,6 +187,26 @@ type foreign struct {
 	RunID   string `json:"run_id"`
 	Said    string `json:"memory"`
 	Content string `json:"content"`
+}
+
+// ownTypes are the types of the lines of an export.
+var ownTypes = []string{
+	TypeMemory, TypeHistory, TypeSpace, TypeDatabase, TypeEnd, notes.TypeNote, entries.TypeLine, sessions.TypeSession, sessions.TypeMessage,
+	sessions.TypeMarker, graph.TypeEntity, graph.TypeRelation, graph.TypeLink, graph.TypeMerge, "agent", "budget", "usage", "policy",
+}
+
+// IsRecord reports whether an object may be one of memdb's own lines: it says its type, or has no
+// other keys than a memory.
+func IsRecord(object []byte) bool {
+	known := keysOf(reflect.TypeFor[foreign]())
+	own, typed := true, false
+	err := eachMember(object, func(key string, value []byte) error {
+		own = own && slices.Contains(known, key)
+		var typ string
+		typed = typed || key == "type" && Decode(value, &typ) == nil && slices.Contains(ownTypes, typ)
+		return nil
+	})
+	return err == nil && (own || typed)
 }
 
 func decodeMemory(line []byte, read func([]byte, any) error) (memory.Memory, error) {

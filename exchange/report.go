@@ -114,12 +114,14 @@ func (b *batch) add(ctx context.Context, at LineError, m memory.Memory, size int
 }
 
 // scope is that of a record that names a scope.
-func (b *batch) scope(s memory.Scope) memory.Scope {
+func (b *batch) scope(s memory.Scope) memory.Scope { return b.opts.scope(s) }
+
+func (o *Options) scope(s memory.Scope) memory.Scope {
 	if s == (memory.Scope{}) {
-		s = b.opts.Scope
+		s = o.Scope
 	}
-	if b.opts.IntoAgent != "" {
-		s.Agent = b.opts.IntoAgent
+	if o.IntoAgent != "" {
+		s.Agent = o.IntoAgent
 	}
 	return s
 }

@@ -205,11 +205,16 @@ func NewConsolidated(r engine.Consolidated) Consolidated {
 
 // Imported is the answer of an import, a Report as one flat JSON object.
 type Imported struct {
-	Read      int `json:"read"`
-	Stored    int `json:"stored"`
-	Updated   int `json:"updated"`
-	Unchanged int `json:"unchanged"`
-	Skipped   int `json:"skipped"`
+	// Format is the form that was read, empty for lines of JSON that were sent.
+	Format string `json:"format,omitempty"`
+	// DryRun: nothing was stored; Kinds are the records by their type.
+	DryRun    bool           `json:"dry_run,omitempty"`
+	Kinds     map[string]int `json:"kinds,omitzero"`
+	Read      int            `json:"read"`
+	Stored    int            `json:"stored"`
+	Updated   int            `json:"updated"`
+	Unchanged int            `json:"unchanged"`
+	Skipped   int            `json:"skipped"`
 	// Imported are those stored and updated by the type of their lines, of which the
 	// memories are fragments.
 	Imported  map[string]int `json:"imported"`
@@ -218,7 +223,9 @@ type Imported struct {
 	Events    int            `json:"events"`
 	Errors    []Skipped      `json:"errors"`
 	Notes     []string       `json:"notes,omitempty"`
-	Seconds   float64        `json:"seconds"`
+	// LeftOut counts what another program's form holds that has no place here, by what it is.
+	LeftOut map[string]int `json:"left_out,omitzero"`
+	Seconds float64        `json:"seconds"`
 	// LinkSeconds is how long the linking of vectors took after that, where it took
 	// any time.
 	LinkSeconds float64 `json:"link_seconds,omitempty"`
@@ -251,11 +258,13 @@ type Exported struct {
 	Entries  int `json:"entries"`
 	// Lines are those beside memories and events, by their type.
 	Lines map[string]int `json:"lines"`
+	// LeftOut counts what the form has no place for, by the type of its lines.
+	LeftOut map[string]int `json:"left_out,omitzero"`
 	// Unreadable is how much could not be read, and is not in the file.
 	Unreadable int `json:"unreadable,omitempty"`
 }
 
 // NewExported is the answer of an export.
 func NewExported(r ExportReport) Exported {
-	return Exported{r.Memories, r.Events, r.Lines[entries.TypeLine], r.Lines, r.Lost}
+	return Exported{Memories: r.Memories, Events: r.Events, Entries: r.Lines[entries.TypeLine], Lines: r.Lines, Unreadable: r.Lost}
 }

@@ -134,7 +134,7 @@ func ImportVectors(ctx context.Context, db *engine.DB, r io.Reader, rows Rows, o
 			return b.finish(ctx, err)
 		}
 		id := strconv.Itoa(at)
-		if err := b.add(ctx, LineError{Of: "row", ID: id}, memory.Memory{ID: id, Embedding: row}, 4*len(row)+64); err != nil {
+		if err := b.add(ctx, LineError{Of: "row", ID: id}, rowMemory(id, row), 4*len(row)+64); err != nil {
 			return b.report, err
 		}
 		if err := ctx.Err(); err != nil {
@@ -142,3 +142,6 @@ func ImportVectors(ctx context.Context, db *engine.DB, r io.Reader, rows Rows, o
 		}
 	}
 }
+
+// rowMemory is the memory of a row.
+func rowMemory(id string, row []float32) memory.Memory { return memory.Memory{ID: id, Embedding: row} }

@@ -167,32 +167,28 @@ those of everyone. --undo LSN brings back all that a consolidation with this LSN
 }
 
 func (a *app) consolidate(ctx context.Context, db *engine.DB, o *engine.ConsolidateOptions) error {
-	t := &table{header: []string{"BY", "SCORE", "ID", "TEXT", "INTO", "TEXT"}}
+	t := a.rows("BY", "SCORE", "ID", "TEXT", "INTO", "TEXT")
 	if o.DryRun {
 		o.Visit = func(m engine.Merge) error {
-			if a.json {
-				return a.printJSON(m)
-			}
-			t.add(m.By, share(&m.Score), m.ID, m.Text, m.Into, m.IntoText)
-			return nil
+			return t.add(m, m.By, share(&m.Score), m.ID, m.Text, m.Into, m.IntoText)
 		}
 		o.VisitPruned = func(p engine.Pruned) error {
-			if a.json {
-				return a.printJSON(p)
-			}
-			t.add(string(p.Reason), "", p.ID, p.Text, "", "")
-			return nil
+			return t.add(p, string(p.Reason), "", p.ID, p.Text, "", "")
 		}
 	}
-	r, err := db.Consolidate(ctx, o)
+	var r engine.Consolidated
+	err := a.during("consolidate", func() (err error) {
+		r, err = db.Consolidate(ctx, o)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	if a.json {
 		return a.printJSON(exchange.NewConsolidated(r))
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
+	if err := t.end(); err != nil {
+		return err
 	}
 	if r.Skipped != "" {
 		a.printf("skipped: %s\n", r.Skipped)
@@ -252,25 +248,26 @@ everyone's. --undo LSN brings back what an eviction with this LSN has removed.`
 }
 
 func (a *app) evict(ctx context.Context, db *engine.DB, o *engine.EvictOptions) error {
-	t := &table{header: []string{"REASON", "IMPORTANCE", "CONFIDENCE", "ID"}}
+	t := a.rows("REASON", "IMPORTANCE", "CONFIDENCE", "ID")
 	o.Visit = func(v engine.Victim) error {
-		if a.json {
-			return a.printJSON(v)
+		if a.quiet && !a.json {
+			return nil
 		}
-		if !a.quiet {
-			t.add(string(v.Reason), share(&v.Importance), share(&v.Confidence), v.ID)
-		}
-		return nil
+		return t.add(v, string(v.Reason), share(&v.Importance), share(&v.Confidence), v.ID)
 	}
-	r, err := db.Evict(ctx, o)
+	var r engine.Evicted
+	err := a.during("evict", func() (err error) {
+		r, err = db.Evict(ctx, o)
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	if a.json {
 		return a.printJSON(r)
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
+	if err := t.end(); err != nil {
+		return err
 	}
 	if r.Skipped != "" {
 		a.printf("skipped: %s\n", r.Skipped)

@@ -24,20 +24,13 @@ func (a *app) agentCmd() *cobra.Command {
 }
 
 func (a *app) printAgents(agents ...usage.Agent) error {
-	t := &table{header: []string{"AGENT", "NAME", "CREATED", "METADATA"}}
+	t := a.rows("AGENT", "NAME", "CREATED", "METADATA")
 	for _, g := range agents {
-		if a.json {
-			if err := a.printJSON(usage.NewAgentLine(g)); err != nil {
-				return err
-			}
-			continue
+		if err := t.add(usage.NewAgentLine(g), g.ID, g.Name, exchange.Time{Time: g.CreatedAt}.String(), string(g.Metadata)); err != nil {
+			return err
 		}
-		t.add(g.ID, g.Name, exchange.Time{Time: g.CreatedAt}.String(), string(g.Metadata))
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
-	}
-	return nil
+	return t.end()
 }
 
 func (a *app) agentAddCmd() *cobra.Command {

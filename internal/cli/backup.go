@@ -77,9 +77,11 @@ Files of vector indexes are no part of a backup: a restored database links its v
 		}
 		return a.read(ctx, func(db *engine.DB) error {
 			var r engine.BackupReport
-			err := a.awaiting(ctx, func() (err error) {
-				r, err = db.Backup(ctx, places[0], &engine.BackupOptions{Archive: places[1], Full: *full})
-				return err
+			err := a.during("backup", func() error {
+				return a.awaiting(ctx, func() (err error) {
+					r, err = db.Backup(ctx, places[0], &engine.BackupOptions{Archive: places[1], Full: *full})
+					return err
+				})
 			})
 			if err != nil {
 				return err
@@ -173,21 +175,14 @@ type listedBackupJSON struct {
 }
 
 func (a *app) printBackups(all []backup.Backup) error {
-	t := table{header: []string{"BACKUP", "LSN", "TIME", "SIZE", "DATABASE"}}
+	t := a.rows("BACKUP", "LSN", "TIME", "SIZE", "DATABASE")
 	for _, b := range all {
-		if a.json {
-			line := listedBackupJSON{"backup", b.ID, b.LSN, b.Timeline, b.Database, b.Time, b.Layout, b.Bytes, len(b.Files)}
-			if err := a.printJSON(line); err != nil {
-				return err
-			}
-			continue
+		line := listedBackupJSON{"backup", b.ID, b.LSN, b.Timeline, b.Database, b.Time, b.Layout, b.Bytes, len(b.Files)}
+		if err := t.add(line, b.ID, fmt.Sprint(b.LSN), b.Time.Format(time.RFC3339), size(b.Bytes), b.Database); err != nil {
+			return err
 		}
-		t.add(b.ID, fmt.Sprint(b.LSN), b.Time.Format(time.RFC3339), size(b.Bytes), b.Database)
 	}
-	if len(t.rows) > 0 {
-		a.printTable(&t)
-	}
-	return nil
+	return t.end()
 }
 
 func (a *app) backupVerifyCmd() *cobra.Command {
@@ -304,7 +299,11 @@ Without --archive, --to-lsn and --to-time choose the newest backup up to there.`
 		if o.ToLSN != 0 && !o.ToTime.IsZero() {
 			return usageError(cmd, errors.New("--to-lsn and --to-time are two targets; give one"))
 		}
-		r, err := engine.Restore(cmd.Context(), repo, a.dir, &o)
+		var r engine.RestoreReport
+		err = a.during("restore", func() (err error) {
+			r, err = engine.Restore(cmd.Context(), repo, a.dir, &o)
+			return err
+		})
 		if err != nil {
 			return err
 		}

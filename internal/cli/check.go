@@ -22,13 +22,15 @@ func (a *app) checkCmd() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		var report engine.Report
-		err := a.read(ctx, func(db *engine.DB) (err error) {
+		err := a.read(ctx, func(db *engine.DB) error {
+			look := db.Check
 			if *deep {
-				report, err = db.CheckDeep(ctx)
-			} else {
-				report, err = db.Check(ctx)
+				look = db.CheckDeep
 			}
-			return err
+			return a.during("check", func() (err error) {
+				report, err = look(ctx)
+				return err
+			})
 		})
 		if errors.Is(err, memory.ErrCorrupt) {
 			// So damaged that it can't be opened or read through.

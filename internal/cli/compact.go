@@ -21,7 +21,11 @@ as to read and write the whole store.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.use(ctx, func(db *engine.DB) error {
-			c, err := db.Compact(ctx)
+			var c engine.Compacted
+			err := a.during("compact", func() (err error) {
+				c, err = db.Compact(ctx)
+				return err
+			})
 			if err != nil {
 				return err
 			}

@@ -51,7 +51,11 @@ and what the database cannot reach: backups and exports that were made before.`
 			return usagef(cmd, "it would erase %s, and nothing brings that back; say so with --yes", erasedText(&r.Erased))
 		}
 		return a.use(ctx, func(db *engine.DB) error {
-			r, err := db.Erase(ctx, q)
+			var r engine.EraseReport
+			err := a.during("erase", func() (err error) {
+				r, err = db.Erase(ctx, q)
+				return err
+			})
 			if err != nil {
 				return err
 			}

@@ -304,24 +304,19 @@ memdbctl fact list --user ada --agent planner --filter 'created_at >= 2026-01-01
 
 // printFacts prints facts, a line for each.
 func (a *app) printFacts(items []facts.Item, scored bool) error {
-	t := &table{header: []string{"ID", "TEXT"}}
+	header := []string{"ID", "TEXT"}
 	if scored {
-		t.header = []string{"SCORE", "ID", "TEXT"}
+		header = append([]string{"SCORE"}, header...)
 	}
+	t := a.rows(header...)
 	for _, item := range items {
-		switch {
-		case a.json:
-			if err := a.printJSON(item); err != nil {
-				return err
-			}
-		case scored:
-			t.add(score(*item.Score), item.ID, item.Memory)
-		default:
-			t.add(item.ID, item.Memory)
+		cells := []any{item.ID, item.Memory}
+		if scored {
+			cells = append([]any{score(*item.Score)}, cells...)
+		}
+		if err := t.add(item, cells...); err != nil {
+			return err
 		}
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
-	}
-	return nil
+	return t.end()
 }

@@ -150,24 +150,17 @@ func (a *app) factHistoryCmd() *cobra.Command {
 }
 
 func (a *app) printRecords(records []facts.Record) error {
-	t := &table{header: []string{"TIME", "EVENT", "TEXT"}}
+	t := a.rows("TIME", "EVENT", "TEXT")
 	for _, r := range records {
-		if a.json {
-			if err := a.printJSON(r); err != nil {
-				return err
-			}
-			continue
-		}
 		text := r.NewValue
 		if text == nil {
 			text = r.OldValue
 		}
-		t.add(exchange.Time{Time: r.Timestamp}.String(), string(r.Event), *text)
+		if err := t.add(r, exchange.Time{Time: r.Timestamp}.String(), string(r.Event), *text); err != nil {
+			return err
+		}
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
-	}
-	return nil
+	return t.end()
 }
 
 func (a *app) factResetCmd() *cobra.Command {

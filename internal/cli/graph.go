@@ -315,36 +315,26 @@ func (a *app) graphListCmd() *cobra.Command {
 
 // printFound prints entities, with their depths if they have some.
 func (a *app) printFound(ctx context.Context, db *engine.DB, o memory.Owner, found []graph.Found, s graph.State, depths bool) error {
-	t := &table{header: []string{"ID", "TYPE", "NAME"}}
+	header := []string{"ID", "TYPE", "NAME"}
 	if depths {
-		t.header = append([]string{"DEPTH"}, t.header...)
+		header = append([]string{"DEPTH"}, header...)
 	}
+	t := a.rows(header...)
 	relations := 0
 	if a.json {
 		relations = graph.ListedRelations
 	}
 	err := db.Graph().EachFound(ctx, o, found, relations, s, func(l graph.EntityLine, d int) error {
-		switch {
-		case !a.json && depths:
-			t.add(fmt.Sprint(d), l.ID, l.EntityType, l.Name)
-			return nil
-		case !a.json:
-			t.add(l.ID, l.EntityType, l.Name)
-			return nil
-		}
-		line := graph.FoundLine{EntityLine: l}
+		line, cells := graph.FoundLine{EntityLine: l}, []any{l.ID, l.EntityType, l.Name}
 		if depths {
-			line.Depth = &d
+			line.Depth, cells = &d, append([]any{fmt.Sprint(d)}, cells...)
 		}
-		return a.printJSON(line)
+		return t.add(line, cells...)
 	})
 	if err != nil {
 		return err
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
-	}
-	return nil
+	return t.end()
 }
 
 const graphDeleteExample = `

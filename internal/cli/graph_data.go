@@ -94,6 +94,7 @@ const (
 
 func (im *graphImport) run(in io.Reader, name string) error {
 	start := im.now()
+	bar := &progress{app: im.app}
 	lines := exchange.NewLineReader(in)
 	for {
 		line, err := lines.Next()
@@ -106,6 +107,7 @@ func (im *graphImport) run(in io.Reader, name string) error {
 			}
 			im.report.Read++
 			im.add(line, im.report.Read)
+			bar.say("%s: %s read", name, count(im.report.Read, "line", "lines"))
 			if im.size += len(line); len(im.batch.Relations)+len(im.batch.Entities) >= importLines || im.size >= importBytes {
 				err = im.flush()
 			}
@@ -114,7 +116,9 @@ func (im *graphImport) run(in io.Reader, name string) error {
 			return inputError(name, err)
 		}
 	}
-	if err := im.flush(); err != nil {
+	err := im.flush()
+	bar.clear()
+	if err != nil {
 		return err
 	}
 	im.report.Seconds = im.took(start)

@@ -87,19 +87,13 @@ func (a *app) graphDuplicatesCmd() *cobra.Command {
 			if err := a.noteLimit(d.Plan, len(d.Pairs)); err != nil {
 				return err
 			}
-			t := &table{header: []string{"SCORE", "A", "B", "WHY"}}
+			t := a.rows("SCORE", "A", "B", "WHY")
 			for _, p := range d.Pairs {
-				if a.json {
-					if err := a.printJSON(p); err != nil {
-						return err
-					}
+				if err := t.add(p, strconv.FormatFloat(p.Score, 'f', 2, 64), p.A, p.B, strings.Join(p.Why, ", ")); err != nil {
+					return err
 				}
-				t.add(strconv.FormatFloat(p.Score, 'f', 2, 64), p.A, p.B, strings.Join(p.Why, ", "))
 			}
-			if !a.json && len(t.rows) > 0 {
-				a.printTable(t)
-			}
-			return nil
+			return t.end()
 		})
 	}
 	return cmd

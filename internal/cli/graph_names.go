@@ -35,19 +35,13 @@ func (a *app) graphLookupCmd() *cobra.Command {
 			if err := a.noteLimit(l.Plan, len(l.Named)); err != nil {
 				return err
 			}
-			t := &table{header: []string{"SCORE", "ID", "TYPE", "NAME"}}
+			t := a.rows("SCORE", "ID", "TYPE", "NAME")
 			for _, n := range l.Named {
-				if a.json {
-					if err := a.printJSON(map[string]any{"id": n.ID, "entity_type": n.Type, "name": n.Name, "matched": n.Matched, "score": n.Score}); err != nil {
-						return err
-					}
+				if err := t.add(map[string]any{"id": n.ID, "entity_type": n.Type, "name": n.Name, "matched": n.Matched, "score": n.Score}, strconv.FormatFloat(n.Score, 'f', 2, 64), n.ID, n.Type, n.Matched); err != nil {
+					return err
 				}
-				t.add(strconv.FormatFloat(n.Score, 'f', 2, 64), n.ID, n.Type, n.Matched)
 			}
-			if !a.json && len(t.rows) > 0 {
-				a.printTable(t)
-			}
-			return nil
+			return t.end()
 		})
 	}
 	return cmd
@@ -80,19 +74,13 @@ func (a *app) graphDegreesCmd() *cobra.Command {
 			if err := a.noteLimit(d.Plan, len(d.Degrees)); err != nil {
 				return err
 			}
-			t := &table{header: []string{"OUT", "IN", "ID"}}
+			t := a.rows("OUT", "IN", "ID")
 			for _, e := range d.Degrees {
-				if a.json {
-					if err := a.printJSON(e); err != nil {
-						return err
-					}
+				if err := t.add(e, e.Out, e.In, e.ID); err != nil {
+					return err
 				}
-				t.add(number(e.Out), number(e.In), e.ID)
 			}
-			if !a.json && len(t.rows) > 0 {
-				a.printTable(t)
-			}
-			return nil
+			return t.end()
 		})
 	}
 	return cmd
@@ -118,24 +106,18 @@ func (a *app) graphCountsCmd() *cobra.Command {
 			if err := a.noteLimit(c.Plan, len(c.Entities)); err != nil {
 				return err
 			}
-			t := &table{header: []string{"COUNT", "OF", "TYPE"}}
+			t := a.rows("COUNT", "OF", "TYPE")
 			for _, of := range []struct {
 				what   string
 				counts []graph.TypeCount
 			}{{graph.TypeEntity, c.Entities}, {graph.TypeRelation, c.Relations}} {
 				for _, n := range of.counts {
-					if a.json {
-						if err := a.printJSON(map[string]any{"of": of.what, "type": n.Type, "count": n.Count}); err != nil {
-							return err
-						}
+					if err := t.add(map[string]any{"of": of.what, "type": n.Type, "count": n.Count}, n.Count, of.what, n.Type); err != nil {
+						return err
 					}
-					t.add(number(n.Count), of.what, n.Type)
 				}
 			}
-			if !a.json && len(t.rows) > 0 {
-				a.printTable(t)
-			}
-			return nil
+			return t.end()
 		})
 	}
 	return cmd

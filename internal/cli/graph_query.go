@@ -133,24 +133,23 @@ func (a *app) graphMatchCmd() *cobra.Command {
 
 // printMatches prints matches, in JSON with the records of their ends and relations.
 func (a *app) printMatches(ctx context.Context, w *graph.Matcher, all []graph.Match) error {
-	t := &table{header: []string{"FROM", "RELATION", "TO"}}
+	t := a.rows("FROM", "RELATION", "TO")
 	for _, m := range all {
-		if !a.json {
-			for _, h := range m {
-				t.add(h.From, h.Type, h.To)
+		if a.json {
+			line, err := w.Line(ctx, m)
+			if err == nil {
+				err = t.add(line)
+			}
+			if err != nil {
+				return err
 			}
 			continue
 		}
-		line, err := w.Line(ctx, m)
-		if err == nil {
-			err = a.printJSON(line)
-		}
-		if err != nil {
-			return err
+		for _, h := range m {
+			if err := t.add(nil, h.From, h.Type, h.To); err != nil {
+				return err
+			}
 		}
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
-	}
-	return nil
+	return t.end()
 }

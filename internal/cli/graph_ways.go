@@ -33,19 +33,13 @@ func (a *app) graphPathCmd() *cobra.Command {
 				}
 				return &memory.Error{Kind: memory.ErrNotFound, What: "find a path", Why: "no relations lead from the one to the other", Do: "check the IDs and the owner"}
 			}
-			t := &table{header: []string{"FROM", "RELATION", "TO"}}
+			t := a.rows("FROM", "RELATION", "TO")
 			for _, h := range p.Hops {
-				if a.json {
-					if err := a.printJSON(map[string]string{"from": h.From, "relation": h.Type, "to": h.To}); err != nil {
-						return err
-					}
+				if err := t.add(map[string]string{"from": h.From, "relation": h.Type, "to": h.To}, h.From, h.Type, h.To); err != nil {
+					return err
 				}
-				t.add(h.From, h.Type, h.To)
 			}
-			if !a.json && len(t.rows) > 0 {
-				a.printTable(t)
-			}
-			return nil
+			return t.end()
 		})
 	}
 	return cmd
@@ -75,19 +69,13 @@ func (a *app) graphRankCmd() *cobra.Command {
 			if err := a.noteLimit(r.Plan, len(r.Ranked)); err != nil {
 				return err
 			}
-			t := &table{header: []string{"RANK", "ID"}}
+			t := a.rows("RANK", "ID")
 			for _, e := range r.Ranked {
-				if a.json {
-					if err := a.printJSON(map[string]any{"id": e.ID, "rank": e.Rank}); err != nil {
-						return err
-					}
+				if err := t.add(map[string]any{"id": e.ID, "rank": e.Rank}, strconv.FormatFloat(e.Rank, 'f', 4, 64), e.ID); err != nil {
+					return err
 				}
-				t.add(strconv.FormatFloat(e.Rank, 'f', 4, 64), e.ID)
 			}
-			if !a.json && len(t.rows) > 0 {
-				a.printTable(t)
-			}
-			return nil
+			return t.end()
 		})
 	}
 	return cmd
@@ -113,19 +101,13 @@ func (a *app) graphComponentsCmd() *cobra.Command {
 			if err := a.noteLimit(c.Plan, len(c.Components)); err != nil {
 				return err
 			}
-			t := &table{header: []string{"SIZE", "FIRST"}}
+			t := a.rows("SIZE", "FIRST")
 			for _, part := range c.Components {
-				if a.json {
-					if err := a.printJSON(map[string]any{"size": part.Size, "first": part.First}); err != nil {
-						return err
-					}
+				if err := t.add(map[string]any{"size": part.Size, "first": part.First}, part.Size, part.First); err != nil {
+					return err
 				}
-				t.add(number(part.Size), part.First)
 			}
-			if !a.json && len(t.rows) > 0 {
-				a.printTable(t)
-			}
-			return nil
+			return t.end()
 		})
 	}
 	return cmd

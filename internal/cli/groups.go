@@ -38,18 +38,11 @@ that is empty in a group means none.`
 }
 
 func (a *app) printGroups(sizes []memory.GroupSize) error {
-	t := &table{header: []string{"MEMORIES", "FIRST", "LAST", "USER", "AGENT", "RUN"}}
+	t := a.rows("MEMORIES", "FIRST", "LAST", "USER", "AGENT", "RUN")
 	for _, g := range sizes {
-		if a.json {
-			if err := a.printJSON(g); err != nil {
-				return err
-			}
-			continue
+		if err := t.add(g, g.Memories, exchange.Time{Time: g.First}.String(), exchange.Time{Time: g.Last}.String(), g.User, g.Agent, g.Run); err != nil {
+			return err
 		}
-		t.add(number(g.Memories), exchange.Time{Time: g.First}.String(), exchange.Time{Time: g.Last}.String(), g.User, g.Agent, g.Run)
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
-	}
-	return nil
+	return t.end()
 }

@@ -32,20 +32,13 @@ func (a *app) historyCmd() *cobra.Command {
 }
 
 func (a *app) printHistory(entries []memory.HistoryEntry) error {
-	t := &table{header: []string{"TIME", "EVENT", "TEXT"}}
+	t := a.rows("TIME", "EVENT", "TEXT")
 	for _, e := range entries {
-		if a.json {
-			if err := a.printJSON(exchange.NewPast(e)); err != nil {
-				return err
-			}
-			continue
+		if err := t.add(exchange.NewPast(e), exchange.Time{Time: e.Time}.String(), string(e.Event), historyText(e)); err != nil {
+			return err
 		}
-		t.add(exchange.Time{Time: e.Time}.String(), string(e.Event), historyText(e))
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
-	}
-	return nil
+	return t.end()
 }
 
 // historyText is the text after the change, or the one that was deleted.

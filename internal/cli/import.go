@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/exchange/move"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -27,6 +28,10 @@ memdbctl import memories.jsonl
 memdbctl import chat.jsonl --user ada --run 2026-11-20
 memdbctl import agent_memory.json --into-agent researcher
 memdbctl import locomo10.json --format locomo --db ./locomo.data
+memdbctl import conversations.json --user ada --dry-run
+memdbctl import conversations.json --user ada
+memdbctl import ./notes --format markdown --user ada
+memdbctl import table.csv --user ada --timezone Europe/Amsterdam
 memdbctl import base.fbin --agent bench
 zstd -dc memories.jsonl.zst | memdbctl import - --format jsonl --strict`
 
@@ -39,20 +44,46 @@ const (
 	formatU8bin  = string(exchange.RowsUint8)
 )
 
-var formats = []string{formatJSONL, formatJSON, formatLocomo, formatFbin, formatU8bin}
+// ownFormats are those that memdb itself or its benchmarks write; formatAuto is any.
+var ownFormats = []string{formatJSONL, formatJSON, formatLocomo, formatFbin, formatU8bin}
+
+const formatAuto = "auto"
+
+// formats are all that an import reads.
+var formats = allFormats()
+
+func allFormats() []string {
+	all := append([]string{formatAuto}, ownFormats...)
+	for _, f := range move.Formats() {
+		if !slices.Contains(all, string(f)) {
+			all = append(all, string(f))
+		}
+	}
+	return all
+}
 
 // importing are the flags of an import.
 type importing struct {
 	exchange.Options
 	format  string
 	skipBad bool
+	dryRun  bool
+	zone    *time.Location
 }
 
 func (a *app) importCmd() *cobra.Command {
 	cmd := newCmd(groupData, "import FILE | import -", "Store the memories of a file", importExample)
 	cmd.Long = `Store the memories of a file: JSON lines or one JSON document, as export writes
-them, conversations of the LoCoMo benchmark, or vectors. docs/exchange.md describes the
+them, conversations of the LoCoMo benchmark, or vectors. docs/exchange.md describes these
 forms, key by key.
+
+It also reads what other programs keep, and tells by the content which of them it was:
+conversations of ChatGPT and Claude, the memory.jsonl of the Model Context Protocol's memory
+server, memories and history of mem0, the database of OpenFang, items of LangGraph's store,
+lists of JSON, CSV with a header, a folder of Markdown files, and collections of Chroma and
+Qdrant. docs/moving.md says what becomes of what. What has no place here is counted under
+"left out". With --dry-run nothing is stored: it counts what there is and shows three of each
+kind.
 
 With --into-agent all is stored for one agent, whatever agent a record names; users and
 runs stay as they are. The agent keeps its manifest, or gets the first that is read.
@@ -70,7 +101,7 @@ A record that can't be stored is skipped and named, and the exit code is then 1.
 	cmd.ValidArgsFunction = nil // a file
 	var o importing
 	flags := cmd.Flags()
-	flags.StringVar(&o.format, "format", "", list(formats, "or")+" (default by the file's name and how it begins)")
+	flags.StringVar(&o.format, "format", formatAuto, "its form, which auto tells by its name and content: "+list(formats, "or"))
 	flags.StringVar(&o.Scope.User, "user", "", "the user of records that name no user, agent or run")
 	flags.StringVar(&o.Scope.Agent, "agent", "", "likewise the agent")
 	flags.StringVar(&o.Scope.Run, "run", "", "likewise the run")
@@ -78,12 +109,15 @@ A record that can't be stored is skipped and named, and the exit code is then 1.
 	flags.BoolVar(&o.Upsert, "upsert", false, "change the memories whose IDs are there with other content")
 	flags.BoolVar(&o.Strict, "strict", false, "stop at the first record that can't be stored, instead of skipping it")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "exit with 0 although records were skipped")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "store nothing: count what there is, and show three of each kind")
+	flags.Func("timezone", "the `zone` of times that name none, as Europe/Amsterdam or +02:00 (default UTC)", func(s string) (err error) {
+		o.zone, err = parseZone(s)
+		return err
+	})
 	flags.BoolVar(&o.IgnoreUnknown, "ignore-unknown", false, "leave out keys that are not known, instead of skipping the record")
 	complete(cmd, "format", formats...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		switch {
-		case o.format == "":
-		case !slices.Contains(formats, o.format):
+		if !slices.Contains(formats, o.format) {
 			return usagef(cmd, "--format %q: there are %s", o.format, list(formats, "and"))
 		}
 		if flags.Changed("into-agent") && (o.IntoAgent == "" || o.Scope.Agent != "") {
@@ -105,18 +139,25 @@ func list(words []string, and string) string {
 
 func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 	ctx := cmd.Context()
-	file, err := a.openInput(ctx, name)
+	from, err := a.openMove(ctx, name, o.format)
 	if err != nil {
 		return err
 	}
-	defer done(file)
-	in := bufio.NewReaderSize(file, headSize)
-	// What can't be read makes no database.
-	if _, err := in.Peek(1); err != nil && !errors.Is(err, io.EOF) {
-		return inputError(name, err)
+	defer done(from)
+	in, file := from.Reader, from.file
+	if in != nil {
+		// What can't be read makes no database.
+		if _, err := in.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+			return inputError(name, err)
+		}
 	}
-	if o.format == "" {
-		o.format = guessFormat(name, in)
+	if o.format == formatAuto {
+		if o.format, err = from.guess(name); err != nil {
+			return inputError(name, err)
+		}
+	}
+	if !from.isOwn(o.format) {
+		return a.moveIn(cmd, name, from, o)
 	}
 	if (o.format == formatFbin || o.format == formatU8bin) && o.Scope == (memory.Scope{}) && o.IntoAgent == "" {
 		return usagef(cmd, "vectors have no owner; give --agent, --user or --run")
@@ -124,6 +165,9 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 	whole, err := o.look(ctx, file, in)
 	if err != nil {
 		return inputError(name, err)
+	}
+	if o.dryRun {
+		return a.preview(ctx, name, ownItems(whole, o.format), &o, nil)
 	}
 	start := a.now()
 	bar := &progress{app: a, name: filepath.Base(name), size: sizeOf(file)}
@@ -135,7 +179,7 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 			took.linking, err = bar.link(ctx, db)
 		}
 		bar.clear()
-		return a.printReport(name, report, took, o.skipBad, err)
+		return a.printReport(name, importResult{Report: report, format: o.format, took: took}, o.skipBad, err)
 	}
 	switch o.format {
 	case formatLocomo:
@@ -238,16 +282,28 @@ func sizeOf(r io.Reader) int64 {
 // importTimes are how long an import took, and then the linking of its vectors.
 type importTimes struct{ storing, linking time.Duration }
 
+// importResult is what an import tells.
+type importResult struct {
+	exchange.Report
+	format string
+	left   map[string]int // what was left out, nil for memdb's own forms
+	took   importTimes
+}
+
 // printReport tells what was imported, also where it ended early.
-func (a *app) printReport(name string, r exchange.Report, took importTimes, skipBad bool, err error) error {
-	a.warnSkipped(name, r, err)
+func (a *app) printReport(name string, r importResult, skipBad bool, err error) error {
+	a.warnSkipped(name, r.Report, err)
 	for _, note := range r.Notes {
 		a.warn("%s: %s", name, note)
 	}
-	seconds := took.storing.Seconds()
+	seconds := r.took.storing.Seconds()
 	if a.json {
-		out := exchange.NewImported(r, inWords)
-		out.Seconds, out.LinkSeconds = seconds, took.linking.Seconds()
+		out := exchange.NewImported(r.Report, inWords)
+		out.Format, out.LeftOut = r.format, r.left
+		out.Seconds, out.LinkSeconds = seconds, r.took.linking.Seconds()
+		if out.LeftOut == nil {
+			out.LeftOut = map[string]int{}
+		}
 		if failed := a.printJSON(out); err == nil {
 			err = failed
 		}
@@ -257,16 +313,13 @@ func (a *app) printReport(name string, r exchange.Report, took importTimes, skip
 			events = fmt.Sprintf(", %s events of histories", number(r.Events))
 		}
 		linked := ""
-		if took.linking > 0 {
-			linked = fmt.Sprintf(", vectors linked in %.1f s", took.linking.Seconds())
-		}
-		entities := ""
-		if n := r.Imported[graph.TypeEntity]; n > 0 {
-			entities = fmt.Sprintf(" (%s, %s)", count(r.Imported[exchange.TypeMemory], "memory", "memories"), count(n, "entity", "entities"))
+		if r.took.linking > 0 {
+			linked = fmt.Sprintf(", vectors linked in %.1f s", r.took.linking.Seconds())
 		}
 		a.printf("read %s, stored %s, updated %s%s, unchanged %s, skipped %s%s in %.1f s (%s a second)%s\n",
-			number(r.Read), number(r.Stored), number(r.Updated), entities, number(r.Unchanged), number(r.Skipped),
+			number(r.Read), number(r.Stored), number(r.Updated), r.kinds(), number(r.Unchanged), number(r.Skipped),
 			events, seconds, number(int64(float64(r.Read)/max(seconds, 1e-3))), linked)
+		a.printLeft(r.left)
 	}
 	switch {
 	case err != nil:
@@ -278,6 +331,24 @@ func (a *app) printReport(name string, r exchange.Report, took importTimes, skip
 			name, number(r.Skipped), number(r.Read))
 	}
 	return nil
+}
+
+// kinds says of what kinds the records are that were stored, where there are several.
+func (r *importResult) kinds() string {
+	if r.left == nil && r.Imported[graph.TypeEntity] == 0 {
+		return ""
+	}
+	var parts []string
+	for _, typ := range memoriesFirst(r.Imported) {
+		if r.left == nil && typ != graph.TypeEntity && typ != exchange.TypeMemory {
+			continue
+		}
+		parts = append(parts, countOf(typ, r.Imported[typ]))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 // warnSkipped says why records were skipped. The one that err is comes at the

@@ -41,7 +41,7 @@ func imported(t *testing.T, out string, read, stored, updated, unchanged, skippe
 	want := map[string]any{
 		"read": read, "stored": stored, "updated": updated, "unchanged": unchanged, "skipped": skipped,
 		"imported": got["imported"], "fragments_imported": got["fragments_imported"], "entities_imported": got["entities_imported"],
-		"errors": got["errors"], "seconds": got["seconds"], "events": got["events"],
+		"errors": got["errors"], "seconds": got["seconds"], "events": got["events"], "format": got["format"], "left_out": got["left_out"],
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("report %v, want %v", got, want)

@@ -194,18 +194,14 @@ func (a *app) kvListCmd() *cobra.Command {
 }
 
 func (a *app) printEntries(page []entries.Entry, more bool) error {
-	t := &table{header: []string{"KEY", "UPDATED", "VALUE"}}
+	t := a.rows("KEY", "UPDATED", "VALUE")
 	for _, e := range page {
-		if a.json {
-			if err := a.printJSON(entries.NewLine(e)); err != nil {
-				return err
-			}
-			continue
+		if err := t.add(entries.NewLine(e), e.Key, exchange.Time{Time: e.UpdatedAt}.String(), string(e.Value)); err != nil {
+			return err
 		}
-		t.add(e.Key, exchange.Time{Time: e.UpdatedAt}.String(), string(e.Value))
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
+	if err := t.end(); err != nil {
+		return err
 	}
 	if !more {
 		return nil

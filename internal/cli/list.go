@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +25,6 @@ memdbctl list --user ada --all --format csv >ada.csv`
 type listing struct {
 	memory.ListQuery
 	all, count bool
-	format     string
 }
 
 const formatCSV = "csv"
@@ -53,8 +51,6 @@ with --json as {"next":CURSOR}. The output itself is memories and nothing else.
 	flags.BoolVar(&l.Descending, "descending", false, "the last first")
 	flags.StringVar(&l.Cursor, "after", "", "the page that follows another one, by the `cursor` that it ended with")
 	vectorsFlag(cmd, &l.WithVectors)
-	flags.StringVar(&l.format, "format", "", "csv: comma-separated values under a header (RFC 4180), without vectors; a text that begins with =, +, -, @, a tab or a carriage return gets a ' before it, so that no spreadsheet computes it")
-	complete(cmd, "format", formatCSV)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.checkListing(cmd, &l); err != nil {
 			return err
@@ -68,9 +64,6 @@ with --json as {"next":CURSOR}. The output itself is memories and nothing else.
 
 // checkListing refuses flags that contradict each other.
 func (a *app) checkListing(cmd *cobra.Command, l *listing) error {
-	if l.format != "" && l.format != formatCSV {
-		return usagef(cmd, "--format %q: it is not csv", l.format)
-	}
 	for _, c := range []struct {
 		both   bool
 		a, b   string
@@ -80,9 +73,8 @@ func (a *app) checkListing(cmd *cobra.Command, l *listing) error {
 		{l.count && l.all, "count", "all", "all are counted"},
 		{l.count && cmd.Flags().Changed("limit"), "count", "limit", "all are counted"},
 		{l.count && l.Cursor != "", "count", "after", "all are counted"},
-		{l.count && l.format != "", "count", "format", "a number has no columns"},
-		{a.json && l.format != "", "json", "format", "one form at a time"},
-		{l.WithVectors && l.format != "", "vectors", "format", "vectors are printed in JSON alone"},
+		{l.count && a.format == formatCSV, "count", "format", "a number has no columns"},
+		{l.WithVectors && a.format == formatCSV, "vectors", "format", "vectors are printed in JSON alone"},
 	} {
 		if c.both {
 			return usagef(cmd, "--%s and --%s exclude each other: %s", c.a, c.b, c.reason)
@@ -108,16 +100,13 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 	}
 	var lost unreadable
 	l.Lost = lost.lost
-	for first := true; ; first = false {
+	t := a.memoryRows()
+	for {
 		page, err := db.Memories().List(ctx, l.ListQuery)
 		if err != nil {
 			return err
 		}
-		if l.format == formatCSV {
-			err = a.printCSV(page, first)
-		} else {
-			err = a.printPage(page, l.WithVectors)
-		}
+		err = t.addPage(page, l.WithVectors)
 		switch {
 		case err != nil:
 			return err
@@ -139,48 +128,33 @@ func checkLimit(cmd *cobra.Command, limit int) error {
 	return nil
 }
 
-func (a *app) printPage(page memory.Page, vectors bool) error {
-	t := &table{header: []string{"SEQ", "ID", "ROLE", "TEXT"}}
-	for _, m := range page.Memories {
-		if a.json {
-			if err := a.printJSON(exchange.Show(m, vectors)); err != nil {
-				return err
-			}
-			continue
-		}
-		t.add(strconv.FormatUint(m.Seq, 10), m.ID, string(m.Role), m.Text)
+// memoryRows begins a list of memories, of which comma-separated values have more.
+func (a *app) memoryRows() *rows {
+	if a.format == formatCSV {
+		return a.rows("SEQ", "ID", "USER", "AGENT", "RUN", "ROLE", "KIND", "SOURCE", "NAME", "TEXT", "METADATA", "IMPORTANCE", "CONFIDENCE", "CREATED_AT", "UPDATED_AT")
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
-	}
-	return nil
+	return a.rows("SEQ", "ID", "ROLE", "TEXT")
 }
 
-// printCSV prints a page as comma-separated values, the first one under a header.
-func (a *app) printCSV(page memory.Page, first bool) error {
-	w := csv.NewWriter(a.stdout)
-	if first {
-		_ = w.Write([]string{ // what fails is told by Error
-			"seq", "id", "user", "agent", "run", "role", "kind", "source", "name", "text", "metadata",
-			"importance", "confidence", "created_at", "updated_at",
-		})
-	}
+// addPage prints a page of memories.
+func (r *rows) addPage(page memory.Page, vectors bool) error {
 	for _, m := range page.Memories {
-		metadata := ""
-		if len(m.Metadata) > 0 {
-			metadata = compactJSON(m.Metadata)
+		cells := []any{strconv.FormatUint(m.Seq, 10), m.ID, string(m.Role), m.Text}
+		if r.csv != nil {
+			metadata := ""
+			if len(m.Metadata) > 0 {
+				metadata = compactJSON(m.Metadata)
+			}
+			cells = []any{
+				m.Seq, m.ID, m.User, m.Agent, m.Run, string(m.Role), string(m.Kind), string(m.Source), m.Name, m.Text, metadata,
+				digits(m.Importance), digits(m.Confidence), m.CreatedAt.Format(time.RFC3339Nano), m.UpdatedAt.Format(time.RFC3339Nano),
+			}
 		}
-		_ = w.Write([]string{
-			strconv.FormatUint(m.Seq, 10), cell(m.ID), cell(m.User), cell(m.Agent), cell(m.Run), string(m.Role), string(m.Kind), string(m.Source),
-			cell(m.Name), cell(m.Text), cell(metadata),
-			digits(m.Importance), digits(m.Confidence), m.CreatedAt.Format(time.RFC3339Nano), m.UpdatedAt.Format(time.RFC3339Nano),
-		})
+		if err := r.add(exchange.Show(m, vectors), cells...); err != nil {
+			return err
+		}
 	}
-	w.Flush()
-	if err := w.Error(); err != nil {
-		return outputError(err)
-	}
-	return nil
+	return r.end()
 }
 
 // formulaStarts are the characters with which spreadsheets take a cell for a formula.

@@ -52,7 +52,7 @@ func TestListAll(t *testing.T) {
 	} {
 		c.fails(exitUsage, "exclude each other", append([]string{"list", "--user", "ada"}, args...)...)
 	}
-	c.fails(exitUsage, "it is not csv", "list", "--user", "ada", "--format", "tsv")
+	c.fails(exitUsage, "there are table, json and csv", "list", "--user", "ada", "--format", "tsv")
 }
 
 // TestListCSVFormulas: no text becomes a formula of a spreadsheet, in whatever column it is.

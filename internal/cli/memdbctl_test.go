@@ -367,7 +367,7 @@ func TestUsage(t *testing.T) {
 		{"store t --expires never-ever", `--expires: "never-ever" is no time`},
 		{"import", "it takes one file"},
 		{"import a b", "it takes one file"},
-		{"import a --format xml", `--format "xml": there are jsonl, json, locomo, fbin and u8bin`},
+		{"import a --format xml", `--format "xml": there are auto, jsonl, json, locomo, fbin, u8bin, chatgpt,`},
 		{"check extra", "it takes no argument"},
 		{"stats extra", "it takes no argument"},
 		{"demo extra", "it takes no argument"},
@@ -1032,7 +1032,7 @@ func TestCompletion(t *testing.T) {
 		"store --role ":     {"user", "assistant", "system", "tool"},
 		"store --kind ":     {"message", "fragment", "fact", "note", "archive", "summary"},
 		"recall --profile ": {"best", "text", "vector", "hybrid", "substrate"},
-		"import --format ":  {"jsonl", "json", "locomo", "fbin", "u8bin"},
+		"import --format ":  {"auto", "jsonl", "json", "locomo", "fbin", "u8bin", "chatgpt", "chroma", "claude", "csv", "langgraph", "markdown", "mcp", "mem0", "openfang", "qdrant"},
 		"hi":                {"history"},
 	} {
 		r := c.bare(append([]string{"__complete"}, strings.Split(args, " ")...)...)

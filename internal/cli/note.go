@@ -210,14 +210,14 @@ func (a *app) noteListCmd() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
-			p := a.newNotePrinter(false)
+			t := a.noteRows(false)
 			err := notesAt(ctx, db, asOf, func(n notes.Notes) error {
-				return n.List(ctx, owner, func(note notes.Note) error { return p.add(note, nil) })
+				return n.List(ctx, owner, func(note notes.Note) error { return t.addNote(note, nil) })
 			})
-			if err == nil {
-				p.done()
+			if err != nil {
+				return err
 			}
-			return err
+			return t.end()
 		})
 	}
 	return cmd
@@ -237,55 +237,39 @@ func (a *app) noteSearchCmd() *cobra.Command {
 		}
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
-			p := a.newNotePrinter(true)
+			t := a.noteRows(true)
 			err := notesAt(ctx, db, asOf, func(n notes.Notes) error {
 				found, err := n.Search(ctx, owner, strings.Join(args, " "), limit)
 				for _, f := range found {
 					if err == nil {
-						err = p.add(f.Note, &f.Score)
+						err = t.addNote(f.Note, &f.Score)
 					}
 				}
 				return err
 			})
-			if err == nil {
-				p.done()
+			if err != nil {
+				return err
 			}
-			return err
+			return t.end()
 		})
 	}
 	return cmd
 }
 
-// notePrinter prints notes as a table, or as lines of JSON.
-type notePrinter struct {
-	a     *app
-	table *table
-}
-
-func (a *app) newNotePrinter(scored bool) *notePrinter {
-	t := &table{header: []string{"ID", "KIND", "NAME", "ALIASES", "CONTENT"}}
+// noteRows begins a list of notes.
+func (a *app) noteRows(scored bool) *rows {
+	header := []string{"ID", "KIND", "NAME", "ALIASES", "CONTENT"}
 	if scored {
-		t.header = append([]string{"SCORE"}, t.header...)
+		header = append([]string{"SCORE"}, header...)
 	}
-	return &notePrinter{a, t}
+	return a.rows(header...)
 }
 
-func (p *notePrinter) add(n notes.Note, score *float64) error {
-	if p.a.json {
-		line := notes.NewLine(n)
-		line.Score = score
-		return p.a.printJSON(line)
-	}
-	row := []string{fmt.Sprint(n.ID), string(n.Kind), n.Name, strings.Join(n.Aliases, ", "), n.Content}
+// addNote adds a note to a list.
+func (r *rows) addNote(n notes.Note, score *float64) error {
+	line, cells := notes.NewLine(n), []any{fmt.Sprint(n.ID), string(n.Kind), n.Name, strings.Join(n.Aliases, ", "), n.Content}
 	if score != nil {
-		row = append([]string{fmt.Sprintf("%.3f", *score)}, row...)
+		line.Score, cells = score, append([]any{fmt.Sprintf("%.3f", *score)}, cells...)
 	}
-	p.table.add(row...)
-	return nil
-}
-
-func (p *notePrinter) done() {
-	if len(p.table.rows) > 0 {
-		p.a.printTable(p.table)
-	}
+	return r.add(line, cells...)
 }

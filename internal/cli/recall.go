@@ -132,7 +132,7 @@ func (a *app) recall(ctx context.Context, v *vectorModel, q memory.Query) error 
 			if r.Unembedded != "" {
 				a.note("the query has no vector, and its text alone was searched: %s", r.Unembedded)
 			}
-			a.printHits(r, q.Explain)
+			err = a.printHits(r, q.Explain)
 		}
 		return cmp.Or(err, a.endUnreadable(&lost))
 	})
@@ -197,26 +197,35 @@ func (a *app) printHitsJSON(r memory.Result, q memory.Query) error {
 	return nil
 }
 
-func (a *app) printHits(r memory.Result, explain bool) {
+func (a *app) printHits(r memory.Result, explain bool) error {
 	if len(r.Hits) == 0 {
 		a.note("nothing was found")
 	}
-	t := &table{header: []string{"SCORE", "ID", "TEXT"}}
+	t := a.rows("SCORE", "ID", "TEXT")
 	for _, h := range r.Hits {
-		t.add(score(h.Score), h.ID, memory.Highlight(h.Text, h.Spans, "«", "»"))
-		if h.Near {
-			t.note("by words near those of the query alone")
+		text := h.Text
+		if t.csv == nil {
+			text = memory.Highlight(h.Text, h.Spans, "«", "»")
 		}
-		if explain {
-			t.note(partsText(h.Parts))
+		if err := t.add(nil, score(h.Score), h.ID, text); err != nil {
+			return err
+		}
+		if h.Near && t.csv == nil {
+			t.shown.note("by words near those of the query alone")
+		}
+		if explain && t.csv == nil {
+			t.shown.note(partsText(h.Parts))
 		}
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
+	if err := t.end(); err != nil || r.Plan == nil {
+		return err
 	}
-	if r.Plan != nil {
-		a.printf("%s\n", a.dim(escape(planText(r.Plan))))
+	if t.csv != nil {
+		a.note("%s", planText(r.Plan))
+		return nil
 	}
+	a.printf("%s\n", a.dim(escape(planText(r.Plan))))
+	return nil
 }
 
 func score(f float64) string { return fmt.Sprintf("%.3f", f) }

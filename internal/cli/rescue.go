@@ -41,7 +41,11 @@ says that nothing could be read.`
 		if err != nil {
 			return err
 		}
-		r, err := exchange.Rescue(cmd.Context(), filepath.Clean(from), filepath.Clean(to), &engine.Options{Clock: a.now})
+		var r exchange.RescueReport
+		err = a.during("rescue", func() (err error) {
+			r, err = exchange.Rescue(cmd.Context(), filepath.Clean(from), filepath.Clean(to), &engine.Options{Clock: a.now})
+			return err
+		})
 		if err != nil {
 			return err
 		}

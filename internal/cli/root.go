@@ -20,11 +20,13 @@ type app struct {
 	stdout *bufio.Writer // over out; flushed when the verb ends
 	keys   io.Writer     // the terminal itself, which the line editor of the shell steers
 
-	dir   string
-	json  bool
-	quiet bool
-	wait  time.Duration
-	waits bool // --wait was given
+	dir  string
+	json bool
+	// format is what --format says: table, json or csv; empty for a table, or json by --json.
+	format string
+	quiet  bool
+	wait   time.Duration
+	waits  bool // --wait was given
 	// args are those of the process, or of the line of a shell.
 	args []string
 	// forwarded: another program has run the verb, with this exit code.
@@ -113,6 +115,9 @@ held by another program, 5 damaged.`,
 			if err := checkFlags(cmd); err != nil {
 				return err
 			}
+			if err := a.checkFormat(cmd); err != nil {
+				return err
+			}
 			if a.shell != nil {
 				if err := a.shell.check(cmd, a.dir); err != nil {
 					return err
@@ -144,15 +149,25 @@ held by another program, 5 damaged.`,
 		},
 	}
 	root.SetFlagErrorFunc(flagError)
+	a.rootFlags(root)
+	return a.rootVerbs(root)
+}
+
+// rootFlags are the flags that every verb has.
+func (a *app) rootFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
 	flags.StringVar(&a.dir, "db", "", "the folder `DIR` of the database (default $MEMDB_DIR, then "+defaultDir+"), or http://HOST:PORT of a server")
 	flags.BoolVar(&a.json, "json", a.json, "print one JSON object a line")
+	a.formatFlag(root)
 	flags.BoolVar(&a.quiet, "quiet", a.quiet, "print results and errors only")
 	root.Flags().BoolVar(&a.version, "version", false, "say which memdbctl this is, and which layout it reads")
 	flags.DurationVar(&a.wait, "wait", cmp.Or(a.wait, defaultWait), "how long to wait for a database that another program holds")
 	flags.BoolVar(&a.salvage, "salvage", false, "open a damaged database with what is whole of it")
+}
 
+// rootVerbs are the verbs, and the help about them.
+func (a *app) rootVerbs(root *cobra.Command) *cobra.Command {
 	root.AddGroup(
 		&cobra.Group{ID: groupMemories, Title: "Memories:"},
 		&cobra.Group{ID: groupData, Title: "Data:"},
@@ -166,6 +181,7 @@ held by another program, 5 damaged.`,
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
 		a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.rescueCmd(), a.convertCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.replicaCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.plotCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(), a.mcpCmd(),
 	)
+	a.completeWords(root)
 	root.SetHelpCommand(helpCmd())
 	show := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {

@@ -235,18 +235,14 @@ func (a *app) sessionListCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := &table{header: []string{"SESSION", "CHANNEL", "MESSAGES", "UPDATED", "STATE"}}
+			t := a.rows("SESSION", "CHANNEL", "MESSAGES", "UPDATED", "STATE")
 			for _, s := range page.Sessions {
-				if a.json {
-					if err := a.printJSON(sessions.NewSessionLine(s)); err != nil {
-						return err
-					}
-					continue
+				if err := t.add(sessions.NewSessionLine(s), s.Session, s.Channel, s.Messages, exchange.Time{Time: s.UpdatedAt}.String(), stateOf(&s)); err != nil {
+					return err
 				}
-				t.add(s.Session, s.Channel, number(s.Messages), exchange.Time{Time: s.UpdatedAt}.String(), stateOf(&s))
 			}
-			if len(t.rows) > 0 {
-				a.printTable(t)
+			if err := t.end(); err != nil {
+				return err
 			}
 			if page.Next == "" {
 				return nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -37,9 +39,9 @@ Words are separated by blanks. Quotes, '…' and "…", keep the blanks in a wor
 backslash outside '…' keeps the next character. Lines that begin with # are left
 out. exit or quit ends the shell, as the end of the input does.
 
-In a terminal the arrow keys bring lines back, and the tab key completes verbs;
-after a line that fails the next one is read. Otherwise the first line that fails
-ends the shell, with the exit code of its verb.`
+In a terminal the arrow keys bring lines back, and the tab key completes verbs, flags,
+IDs and names; after a line that fails the next one is read. Otherwise the first line
+that fails ends the shell, with the exit code of its verb.`
 	cmd.Args = exactly(0, "no argument")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if a.shell != nil && !a.shell.served {
@@ -58,7 +60,7 @@ func (a *app) runShell(cmd *cobra.Command) (err error) {
 			err = failed
 		}
 	}()
-	next, err := a.lines(cmd.Root())
+	next, err := a.lines(cmd, s)
 	if err != nil {
 		return err
 	}
@@ -113,9 +115,14 @@ func (usedInput) Read([]byte) (int, error) {
 }
 
 // lines returns what reads the next line of the input.
-func (a *app) lines(root *cobra.Command) (func() (string, error), error) {
+func (a *app) lines(cmd *cobra.Command, s *shell) (func() (string, error), error) {
 	if a.inTerminal {
-		return a.edited(root)
+		return a.edited(func(line string) string {
+			if more := completed(cmd.Root(), line); more != line {
+				return more
+			}
+			return a.extended(cmd.Context(), s, line)
+		})
 	}
 	input := bufio.NewReader(a.in)
 	return func() (string, error) {
@@ -192,6 +199,49 @@ func words(line string) ([]string, error) {
 	return found, nil
 }
 
+// extended extends the word that a line ends with as a shell of the system would: by flags, and by
+// the users, agents, runs, IDs and names that the database has.
+func (a *app) extended(ctx context.Context, s *shell, line string) string {
+	at := strings.LastIndexAny(line, " \t") + 1
+	args, err := words(line[:at])
+	if err != nil || len(args) == 0 {
+		return line
+	}
+	var out bytes.Buffer
+	asked := &app{console: a.console, shell: s}
+	asked.in, asked.out, asked.err, asked.inTerminal, asked.outWidth, asked.errWidth = usedInput{}, &out, io.Discard, false, 0, 0
+	if asked.run(ctx, slices.Concat([]string{"__complete"}, args, []string{line[at:]})) != exitDone {
+		return line
+	}
+	var offered []string
+	for word := range strings.Lines(out.String()) {
+		word, _, _ = strings.Cut(strings.TrimSuffix(word, "\n"), "\t")
+		if strings.HasPrefix(word, line[at:]) && !strings.ContainsAny(word, " '\"\\") && !strings.HasPrefix(word, ":") {
+			offered = append(offered, word)
+		}
+	}
+	return line[:at] + common(offered, line[at:])
+}
+
+// common is what all words begin with, and a blank behind it where there is but one; without any
+// word, what was begun.
+func common(words []string, begun string) string {
+	if len(words) == 0 {
+		return begun
+	}
+	with := words[0]
+	for _, w := range words[1:] {
+		for !strings.HasPrefix(w, with) {
+			_, n := utf8.DecodeLastRuneInString(with)
+			with = with[:len(with)-n]
+		}
+	}
+	if len(words) == 1 {
+		with += " "
+	}
+	return with
+}
+
 // completed extends the verb that a line ends with by what all verbs that begin so have in
 // common, and a blank where there is but one.
 func completed(root *cobra.Command, line string) string {
@@ -204,24 +254,11 @@ func completed(root *cobra.Command, line string) string {
 		}
 		parent = parent.Commands()[i]
 	}
-	common, n := "", 0
+	var names []string
 	for _, c := range parent.Commands() {
-		switch name := c.Name(); {
-		case !strings.HasPrefix(name, line[at:]) || c.Hidden:
-		case n == 0:
-			common, n = name, 1
-		default:
-			n++
-			for !strings.HasPrefix(name, common) {
-				common = common[:len(common)-1]
-			}
+		if strings.HasPrefix(c.Name(), line[at:]) && !c.Hidden {
+			names = append(names, c.Name())
 		}
 	}
-	switch n {
-	case 0:
-		return line
-	case 1:
-		common += " "
-	}
-	return line[:at] + common
+	return line[:at] + common(names, line[at:])
 }

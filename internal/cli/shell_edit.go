@@ -4,12 +4,12 @@ import (
 	"io"
 	"os"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 )
 
-// edited returns what reads the next line from the terminal, which a person edits.
-func (a *app) edited(root *cobra.Command) (func() (string, error), error) {
+// edited returns what reads the next line from the terminal, which a person edits; complete extends
+// what stands before the cursor.
+func (a *app) edited(complete func(line string) string) (func() (string, error), error) {
 	const prompt, tab = "memdb> ", '\t'
 	fd := int(os.Stdin.Fd())
 	editor := term.NewTerminal(struct {
@@ -20,7 +20,7 @@ func (a *app) edited(root *cobra.Command) (func() (string, error), error) {
 		if key != tab {
 			return "", 0, false
 		}
-		begun := completed(root, line[:at])
+		begun := complete(line[:at])
 		return begun + line[at:], len(begun), true
 	}
 	return func() (string, error) {

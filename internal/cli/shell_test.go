@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
 // TestShell: the lines of a shell do what verbs do, on one open database.
@@ -69,6 +71,28 @@ func TestWords(t *testing.T) {
 	} {
 		if got, err := words(line); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v; want %q", line, got, err, want)
+		}
+	}
+}
+
+// The tab key of a shell offers what the database has.
+func TestExtended(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "tea", "--id", "tea-1", "--user", "ada")
+	c.ok("store", "tea", "--id", "tea-2", "--user", "adam")
+	db, err := engine.Open(c.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	a := &app{console: c.console}
+	s := &shell{dir: c.dir, db: db}
+	for line, want := range map[string]string{
+		"get t": "get tea-", "get tea-2": "get tea-2 ", "list --user a": "list --user ada", "list --user adam": "list --user adam ",
+		"recall --pro": "recall --profile ", "list --user 'open": "list --user 'open", "get nothing": "get nothing", "": "",
+	} {
+		if got := a.extended(t.Context(), s, line); got != want {
+			t.Errorf("%q becomes %q, want %q", line, got, want)
 		}
 	}
 }

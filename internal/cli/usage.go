@@ -130,20 +130,13 @@ func (a *app) usageByCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := &table{header: []string{"CALLS", "TOKENS", "DOLLARS", strings.ToUpper(args[0])}}
+			t := a.rows("CALLS", "TOKENS", "DOLLARS", strings.ToUpper(args[0]))
 			for _, g := range groups {
-				t.add(number(g.Records), number(g.TotalTokens), g.Cost.String(), g.Name)
-				if !a.json {
-					continue
-				}
-				if err := a.printJSON(usage.NewGroupLine(by, g)); err != nil {
+				if err := t.add(usage.NewGroupLine(by, g), g.Records, g.TotalTokens, g.Cost.String(), g.Name); err != nil {
 					return err
 				}
 			}
-			if !a.json && len(t.rows) > 0 {
-				a.printTable(t)
-			}
-			return nil
+			return t.end()
 		})
 	}
 	return cmd
@@ -161,20 +154,13 @@ func (a *app) usageRankCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := &table{header: []string{"DOLLARS", "TOKENS", "AGENT", "NAME"}}
+			t := a.rows("DOLLARS", "TOKENS", "AGENT", "NAME")
 			for _, r := range ranking {
-				t.add(r.Cost.String(), number(r.TotalTokens), r.AgentID, r.Name)
-				if !a.json {
-					continue
-				}
-				if err := a.printJSON(r); err != nil {
+				if err := t.add(r, r.Cost.String(), r.TotalTokens, r.AgentID, r.Name); err != nil {
 					return err
 				}
 			}
-			if !a.json && len(t.rows) > 0 {
-				a.printTable(t)
-			}
-			return nil
+			return t.end()
 		})
 	}
 	return cmd
@@ -306,18 +292,13 @@ func (a *app) budgetListCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := &table{header: []string{"DOLLARS", "PER"}}
+			t := a.rows("DOLLARS", "PER")
 			for _, b := range budgets {
-				if !a.json {
-					t.add(b.Limit.String(), string(b.Per))
-				} else if err := a.printJSON(usage.NewBudgetLine(b)); err != nil {
+				if err := t.add(usage.NewBudgetLine(b), b.Limit.String(), string(b.Per)); err != nil {
 					return err
 				}
 			}
-			if len(t.rows) > 0 {
-				a.printTable(t)
-			}
-			return nil
+			return t.end()
 		})
 	}
 	return cmd

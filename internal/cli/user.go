@@ -21,21 +21,14 @@ func (a *app) userCmd() *cobra.Command {
 }
 
 func (a *app) printUsers(users ...engine.User) error {
-	t := &table{header: []string{"MEMORIES", "ENTRIES", "SESSIONS", "ENTITIES", "RELATIONS", "CALLS", "AGENTS", "USER"}}
+	t := a.rows("MEMORIES", "ENTRIES", "SESSIONS", "ENTITIES", "RELATIONS", "CALLS", "AGENTS", "USER")
 	for i := range users {
 		u := &users[i]
-		if a.json {
-			if err := a.printJSON(exchange.NewUser(*u)); err != nil {
-				return err
-			}
-			continue
+		if err := t.add(exchange.NewUser(*u), u.Memories, u.Entries, u.Sessions, u.Entities, u.Relations, u.Usage, len(u.Agents), u.User); err != nil {
+			return err
 		}
-		t.add(number(u.Memories), number(u.Entries), number(u.Sessions), number(u.Entities), number(u.Relations), number(u.Usage), number(len(u.Agents)), u.User)
 	}
-	if len(t.rows) > 0 {
-		a.printTable(t)
-	}
-	return nil
+	return t.end()
 }
 
 func (a *app) userListCmd() *cobra.Command {

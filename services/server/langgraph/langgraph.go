@@ -8,12 +8,8 @@
 package langgraph
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -67,25 +63,11 @@ func invalid(format string, args ...any) error {
 // errNoItem is that there is no item under a key.
 var errNoItem = server.Fail(http.StatusNotFound, "not_found", "Item not found")
 
-// The limits of items.
-const (
-	// maxLabels bounds a namespace.
-	maxLabels = 32
-	// maxWindow bounds limit and offset together.
-	maxWindow = memory.MaxLimit
-)
+// maxWindow bounds limit and offset together.
+const maxWindow = memory.MaxLimit
 
-// What an item has in the metadata of its memory.
-const (
-	metaItem    = "langgraph"
-	metaSpace   = "namespace"
-	metaKey     = "key"
-	metaValue   = "value"
-	metaIndexed = "indexed"
-	metaTTL     = "ttl"
-
-	field = "metadata." + metaItem + "."
-)
+// field is the path of what an item has in the metadata of its memory.
+const field = "metadata." + exchange.LangGraphField + "."
 
 // scope is whose items a request means.
 func (s *store) scope(c *server.Call) (memory.Scope, error) {
@@ -101,48 +83,24 @@ func (s *store) scope(c *server.Call) (memory.Scope, error) {
 func items(of memory.Scope, prefix []string) []filter.Filter {
 	all := []filter.Filter{filter.Eq("user", of.User), filter.Eq("agent", of.Agent), filter.Eq("run", of.Run)}
 	if len(prefix) == 0 {
-		return append(all, filter.Exists(field+metaKey))
+		return append(all, filter.Exists(field+exchange.LangGraphKey))
 	}
 	joined := strings.Join(prefix, ".")
-	return append(all, filter.Or(filter.Eq(field+metaSpace, joined), filter.Prefix(field+metaSpace, joined+".")))
+	return append(all, filter.Or(filter.Eq(field+exchange.LangGraphSpace, joined), filter.Prefix(field+exchange.LangGraphSpace, joined+".")))
 }
 
-// checkLabels refuses what is no namespace, or no beginning of one.
-func checkLabels(labels []string, whole bool) error {
-	if whole && len(labels) == 0 {
-		return invalid("namespace: it has no labels; give one or more")
+// checked is an error of an item as clients are told of it.
+func checked(err error) error {
+	if err != nil {
+		err = invalid("%v", err)
 	}
-	if len(labels) > maxLabels {
-		return invalid("namespace: it has %d labels; %d are the most", len(labels), maxLabels)
-	}
-	for i, l := range labels {
-		switch {
-		case l == "":
-			return invalid("namespace: a label is empty")
-		case strings.Contains(l, "."):
-			return invalid("namespace: the label %.80q has a period", l)
-		case whole && i == 0 && l == "langgraph":
-			return invalid("namespace: the first label cannot be %q", l)
-		case len(l) > memory.MaxID:
-			return invalid("namespace: a label has more than %d bytes", memory.MaxID)
-		}
-	}
-	return nil
+	return err
 }
 
 // idOf is the ID of the memory of an item.
 func idOf(of memory.Scope, space []string, key string) (string, error) {
-	if err := checkLabels(space, true); err != nil {
-		return "", err
-	}
-	if key == "" || len(key) > memory.MaxID {
-		return "", invalid("key: give one of 1 to %d bytes", memory.MaxID)
-	}
-	h := sha256.New()
-	for _, part := range []string{of.User, of.Agent, of.Run, strings.Join(space, "."), key} {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(part), part) // a hash never fails
-	}
-	return "langgraph-" + hex.EncodeToString(h.Sum(nil)), nil
+	id, err := exchange.LangGraphID(of, space, key)
+	return id, checked(err)
 }
 
 // item is an item as clients see it.
@@ -156,20 +114,11 @@ type item struct {
 
 // itemOf is a memory as an item; false where it is none.
 func itemOf(m *memory.Memory) (item, bool) {
-	of, _ := m.Metadata[metaItem].(map[string]any)
-	space, isSpace := of[metaSpace].(string)
-	key, isKey := of[metaKey].(string)
-	value, isValue := of[metaValue].(map[string]any)
+	of, _ := m.Metadata[exchange.LangGraphField].(map[string]any)
+	space, isSpace := of[exchange.LangGraphSpace].(string)
+	key, isKey := of[exchange.LangGraphKey].(string)
+	value, isValue := of[exchange.LangGraphValue].(map[string]any)
 	return item{strings.Split(space, "."), key, value, m.CreatedAt, m.UpdatedAt}, isSpace && isKey && isValue
-}
-
-// minutes is a time to live.
-func minutes(n float64) (time.Duration, error) {
-	d := n * float64(time.Minute)
-	if !(n > 0) || d > math.MaxInt64/2 {
-		return 0, invalid("ttl: it is %v; give minutes, more than 0", n)
-	}
-	return time.Duration(d), nil
 }
 
 func (s *store) put(c *server.Call) error {
@@ -187,26 +136,12 @@ func (s *store) put(c *server.Call) error {
 	if err != nil {
 		return err
 	}
-	id, err := idOf(of, body.Namespace, body.Key)
+	i := exchange.LangGraphItem{Scope: of, Namespace: body.Namespace, Key: body.Key, Value: body.Value, Index: body.Index, TTL: body.TTL}
+	m, err := i.Memory(c.Now())
 	if err != nil {
-		return err
+		return checked(err)
 	}
-	if body.Value == nil {
-		return invalid("value: give an object, or delete the item")
-	}
-	text, indexed, err := textOf(body.Value, body.Index)
-	if err != nil {
-		return err
-	}
-	kept := map[string]any{metaSpace: strings.Join(body.Namespace, "."), metaKey: body.Key, metaValue: map[string]any(body.Value), metaIndexed: indexed}
-	m := memory.Memory{ID: id, Scope: of, Kind: memory.KindNote, Text: text, Metadata: map[string]any{metaItem: kept}, UpdatedAt: c.Now()}
-	if body.TTL != nil {
-		d, err := minutes(*body.TTL)
-		if err != nil {
-			return err
-		}
-		kept[metaTTL], m.ExpiresAt = *body.TTL, c.Now().Add(d)
-	}
+	m.UpdatedAt = c.Now()
 	if _, err := c.DB.Memories().Store(c.Context(), m, &memory.StoreOptions{Upsert: true, NoDedup: true}); err != nil {
 		return err
 	}
@@ -248,8 +183,8 @@ func (s *store) get(c *server.Call) error {
 
 // refresh begins the time to live of an item anew.
 func refresh(c *server.Call, of memory.Scope, m *memory.Memory) error {
-	kept, _ := m.Metadata[metaItem].(map[string]any)
-	number, _ := kept[metaTTL].(json.Number)
+	kept, _ := m.Metadata[exchange.LangGraphField].(map[string]any)
+	number, _ := kept[exchange.LangGraphTTL].(json.Number)
 	if number == "" || m.ExpiresAt.IsZero() { // an item that has no time to live
 		return nil
 	}
@@ -257,11 +192,10 @@ func refresh(c *server.Call, of memory.Scope, m *memory.Memory) error {
 	if err != nil {
 		return err
 	}
-	d, err := minutes(ttl)
+	at, err := exchange.LangGraphExpiry(c.Now(), ttl)
 	if err != nil {
-		return err
+		return checked(err)
 	}
-	at := c.Now().Add(d)
 	_, err = c.DB.Memories().Update(c.Context(), of, m.ID, memory.Patch{ExpiresAt: &at})
 	if errors.Is(err, memory.ErrNotFound) {
 		err = nil // it is gone meanwhile

@@ -1,7 +1,6 @@
 package langgraph
 
 import (
-	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -13,61 +12,10 @@ import (
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
-// noText is the text of an item that is not searched.
-const noText = "-"
-
-// textOf is what of a value is searched: the texts at paths, of the whole value without paths, and
-// none for false. indexed is false where there is none.
-func textOf(value map[string]any, index json.RawMessage) (text string, indexed bool, err error) {
-	var paths []string
-	switch strings.TrimSpace(string(index)) {
-	case "", "null":
-		paths = []string{"$"}
-	case "false":
-	default:
-		if err := json.Unmarshal(index, &paths); err != nil {
-			return "", false, invalid("index: give false, or a list of paths")
-		}
-	}
-	var texts []string
-	for _, path := range paths {
-		at := any(value)
-		if path != "$" {
-			for name := range strings.SplitSeq(path, ".") {
-				name, _, _ = strings.Cut(name, "[")
-				inner, _ := at.(map[string]any)
-				at = inner[name]
-			}
-		}
-		texts = leaves(texts, at)
-	}
-	if text = strings.Join(texts, "\n"); strings.TrimSpace(text) == "" {
-		return noText, false, nil
-	}
-	return text, true, nil
-}
-
-// leaves adds the texts within a value, by the order of names.
-func leaves(texts []string, value any) []string {
-	switch v := value.(type) {
-	case string:
-		return append(texts, v)
-	case []any:
-		for _, of := range v {
-			texts = leaves(texts, of)
-		}
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			texts = leaves(texts, v[name])
-		}
-	}
-	return texts
-}
-
 // wanted are the conditions on fields of values.
 func wanted(fields map[string]any) (all []filter.Filter, err error) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		at := field + metaValue + "." + name
+		at := field + exchange.LangGraphValue + "." + name
 		ops, isOps := fields[name].(map[string]any)
 		if !isOps {
 			ops = map[string]any{"$eq": fields[name]}
@@ -116,7 +64,7 @@ func (s *store) search(c *server.Call) error {
 	}
 	of, err := s.scope(c)
 	if err == nil {
-		err = checkLabels(body.Prefix, false)
+		err = checked(exchange.CheckLabels(body.Prefix, false))
 	}
 	if err == nil {
 		err = checkWindow(body.Limit, body.Offset)
@@ -132,7 +80,7 @@ func (s *store) search(c *server.Call) error {
 	var hits []memory.Hit
 	meant := body.Query != nil && strings.TrimSpace(*body.Query) != ""
 	if meant {
-		q := memory.Query{Scope: of, Text: *body.Query, Filter: filter.And(append(which, filter.Eq(field+metaIndexed, true))...), Limit: body.Offset + body.Limit}
+		q := memory.Query{Scope: of, Text: *body.Query, Filter: filter.And(append(which, filter.Eq(field+exchange.LangGraphIndexed, true))...), Limit: body.Offset + body.Limit}
 		result, err := c.DB.Memories().Recall(c.Context(), q)
 		if err != nil {
 			return err
@@ -204,7 +152,7 @@ func (s *store) namespaces(c *server.Call) error {
 	of, err := s.scope(c)
 	for _, labels := range [][]string{body.Prefix, body.Suffix} {
 		if err == nil {
-			err = checkLabels(labels, false)
+			err = checked(exchange.CheckLabels(labels, false))
 		}
 	}
 	if err == nil {

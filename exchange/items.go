@@ -1,0 +1,165 @@
+package exchange
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
+)
+
+// Item is a record of another program, as it is stored here: a memory with its history, a
+// history alone, or a line. With At.Err it is one that could not be read.
+type Item struct {
+	// At is where it stood.
+	At LineError
+	// Memory is nil where the history is that of a memory which is gone.
+	Memory  *memory.Memory
+	History []memory.HistoryEntry
+	// Line is one of the lines of an export, such as a sessions.MessageLine, and Type its type.
+	Line any
+	Type string
+	// Size is about how many bytes it takes.
+	Size int
+	// Read is how much of the input was read up to here, in bytes.
+	Read int64
+}
+
+// Kind is what the item is counted as: the type of its line.
+func (i *Item) Kind() string {
+	switch {
+	case i.Line != nil:
+		return i.Type
+	case i.Memory != nil:
+		return TypeMemory
+	}
+	return TypeHistory
+}
+
+// ImportItems stores what another program kept. The second value of items is an error of the
+// input itself: it ends the import, after what came before it is stored. The report is valid
+// also with an error.
+func ImportItems(ctx context.Context, db *engine.DB, items iter.Seq2[Item, error], o *Options) (Report, error) {
+	b := newBatch(db, o)
+	for item, err := range items {
+		if err != nil {
+			return b.finish(ctx, err)
+		}
+		b.report.Bytes = max(b.report.Bytes, item.Read)
+		if err := b.item(ctx, &item); err != nil {
+			return b.report, err
+		}
+		if err := ctx.Err(); err != nil {
+			return b.report, err
+		}
+	}
+	return b.finish(ctx, nil)
+}
+
+// item takes an item.
+func (b *batch) item(ctx context.Context, i *Item) error {
+	if i.At.Err != nil {
+		return b.refuse(ctx, i.At)
+	}
+	if i.Line != nil {
+		l, err := b.lineOf(i)
+		if err != nil {
+			i.At.Err = err
+			return b.refuse(ctx, i.At)
+		}
+		return b.line(ctx, i.At, l, i.Size)
+	}
+	for _, e := range i.History {
+		if err := b.happened(ctx, i.At, e); err != nil {
+			return err
+		}
+	}
+	if i.Memory == nil {
+		return b.gone(ctx)
+	}
+	return b.add(ctx, i.At, *i.Memory, i.Size)
+}
+
+// lineOf is the line of an item, which the database stores.
+func (b *batch) lineOf(i *Item) (engine.Line, error) {
+	l := b.db.NewLine(i.Type)
+	if l == nil {
+		return nil, fmt.Errorf("type %q is not known to this version", i.Type)
+	}
+	text, err := json.Marshal(i.Line)
+	if err == nil {
+		err = json.Unmarshal(text, l)
+	}
+	if err == nil {
+		err = l.Check()
+	}
+	return l, err
+}
+
+// mostSamples is how many records of a kind a dry run shows.
+const mostSamples = 3
+
+// Sample is a record that an import would store, as a line of an export.
+type Sample struct {
+	Kind string // the type of its line
+	Line any    // the line, or a Record
+}
+
+// Preview is what an import would read.
+type Preview struct {
+	// Read is how many records there are, and Kinds of which types those are that can be read.
+	Read  int
+	Kinds map[string]int
+	// Skipped are those that cannot be read; Errors say why the first of them are.
+	Skipped int
+	Errors  []LineError
+	// Samples are the first three of each kind, in their order.
+	Samples []Sample
+}
+
+// DryRun reads what another program kept, and stores nothing. What the database would refuse
+// it does not know. The preview is valid also with an error.
+func DryRun(ctx context.Context, items iter.Seq2[Item, error], o *Options) (Preview, error) {
+	p := Preview{Kinds: map[string]int{}}
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	for item, err := range items {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return p, err
+		}
+		p.take(&item, &opts)
+	}
+	return p, nil
+}
+
+// take counts an item.
+func (p *Preview) take(i *Item, o *Options) {
+	if p.Read++; i.At.Err != nil {
+		if p.Skipped++; len(p.Errors) < maxErrors {
+			p.Errors = append(p.Errors, i.At)
+		}
+		return
+	}
+	kind := i.Kind()
+	if p.Kinds[kind]++; p.Kinds[kind] > mostSamples {
+		return
+	}
+	s := Sample{kind, i.Line}
+	switch {
+	case i.Line != nil:
+	case i.Memory != nil:
+		m := *i.Memory
+		m.Scope = o.scope(m.Scope)
+		s.Line = Show(m, false)
+	case len(i.History) > 0:
+		s.Line = NewEvent(i.History[0])
+	}
+	p.Samples = append(p.Samples, s)
+}

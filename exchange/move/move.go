@@ -1,0 +1,300 @@
+package move
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/sessions"
+)
+
+// Format is whose form an input has.
+type Format string
+
+// The formats.
+const (
+	ChatGPT   Format = "chatgpt"   // conversations.json of an export of ChatGPT
+	Claude    Format = "claude"    // conversations.json, projects.json or memories.json of an export of Claude
+	MCP       Format = "mcp"       // memory.jsonl of the reference server of the Model Context Protocol
+	Mem0      Format = "mem0"      // what mem0 lists, or its SQLite history
+	OpenFang  Format = "openfang"  // the SQLite file of OpenFang
+	LangGraph Format = "langgraph" // items of LangGraph's store, or its SQLite file
+	JSON      Format = "json"      // a list of texts or objects
+	CSV       Format = "csv"       // rows with a header, with commas, semicolons or tabs between
+	Markdown  Format = "markdown"  // a folder of Markdown files, or one such file
+	Chroma    Format = "chroma"    // what Chroma gets of a collection
+	Qdrant    Format = "qdrant"    // points that Qdrant scrolls through
+)
+
+// readers are what translates each format.
+var readers = map[Format]func(*Input, *writer) error{
+	ChatGPT: readChatGPT, Claude: readClaude, MCP: readMCP, Mem0: readMem0, LangGraph: readLangGraph,
+	JSON: readJSON, CSV: readCSV, Chroma: readChroma, Qdrant: readQdrant, OpenFang: readOpenFang, Markdown: readMarkdown,
+}
+
+// Formats are all formats, by name.
+func Formats() []Format { return slices.Sorted(maps.Keys(readers)) }
+
+// Input is what is read.
+type Input struct {
+	// Name is that of the file or folder, for errors and for what an ending tells.
+	Name string
+	// Reader has all of a file, from its begin. nil for a folder.
+	Reader *bufio.Reader
+	// File reads the same at any place, Size bytes; nil for a pipe, which not every form
+	// can be read from.
+	File io.ReaderAt
+	Size int64
+	// Beside opens the file whose name is that of the input with an ending, nil where there is
+	// none: a SQLite file has a log there. nil: there are none.
+	Beside func(ending string) (io.ReaderAt, int64, error)
+	// Folder is a folder of files, nil for a file.
+	Folder fs.FS
+
+	unread int // files of the archive that it was
+}
+
+// Options of reading. nil is the default.
+type Options struct {
+	// Scope is whose what is read is, where it does not say so itself.
+	Scope memory.Scope
+	// Zone is that of times that name none. nil: UTC.
+	Zone *time.Location
+}
+
+// Owner is the scope that an input of a format gets that names nobody.
+func (f Format) Owner() memory.Scope {
+	if f == LangGraph {
+		return memory.Scope{User: "default"} // where a server looks for the items of such a client
+	}
+	return memory.Scope{Agent: string(f)}
+}
+
+// Items are what an input holds.
+type Items struct {
+	format Format
+	in     *Input
+	opts   Options
+	left   map[string]int
+}
+
+// Read begins to read an input. Its format must be one of Formats.
+func Read(f Format, in *Input, o *Options) *Items {
+	i := &Items{format: f, in: in, left: map[string]int{}}
+	if o != nil {
+		i.opts = *o
+	}
+	if i.opts.Scope == (memory.Scope{}) {
+		i.opts.Scope = f.Owner()
+	}
+	i.opts.Zone = cmp.Or(i.opts.Zone, time.UTC)
+	return i
+}
+
+// LeftOut counts what was not carried over, by what it is. It is complete once All has ended.
+func (i *Items) LeftOut() map[string]int { return i.left }
+
+// All reads the input to its end, once. The last error is one of the input itself.
+func (i *Items) All(ctx context.Context) iter.Seq2[exchange.Item, error] {
+	return func(yield func(exchange.Item, error) bool) {
+		w := &writer{ctx: ctx, format: i.format, opts: i.opts, left: i.left, yield: yield}
+		w.leave("other files of the archive", i.in.unread)
+		err := errFolder
+		if i.in.Folder == nil || i.format == Markdown {
+			err = readers[i.format](i.in, w)
+		}
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(exchange.Item{}, err)
+		}
+	}
+}
+
+// errFolder is of a folder that another form than Markdown is to be read from.
+var errFolder = errors.New("it is a folder of files; name the one that is meant, or the format markdown")
+
+// errEnough ends a reader whose items nobody takes any more.
+var errEnough = errors.New("no more items are taken")
+
+// writer is what a reader gives its items to. Its methods return an error only where nothing
+// more is to be read.
+type writer struct {
+	ctx    context.Context
+	format Format
+	opts   Options
+	left   map[string]int
+	yield  func(exchange.Item, error) bool
+	read   int64 // bytes of the input
+}
+
+func (w *writer) item(i exchange.Item) error {
+	i.Read = w.read
+	if err := w.ctx.Err(); err != nil {
+		return err
+	}
+	if !w.yield(i, nil) {
+		return errEnough
+	}
+	return nil
+}
+
+// memory gives a memory.
+func (w *writer) memory(at exchange.LineError, m memory.Memory) error {
+	return w.item(exchange.Item{At: at, Memory: &m, Size: len(m.Text) + 4*len(m.Embedding) + overhead})
+}
+
+// overhead is about what an item takes beside its text, in bytes.
+const overhead = 512
+
+// line gives a line of an export.
+func (w *writer) line(at exchange.LineError, typ string, line any, size int) error {
+	return w.item(exchange.Item{At: at, Type: typ, Line: line, Size: size + overhead})
+}
+
+// skip tells of a record that cannot be read.
+func (w *writer) skip(at exchange.LineError, err error) error {
+	at.Err = err
+	return w.item(exchange.Item{At: at})
+}
+
+// mostLeft bounds the kinds of what was left out: a stranger's file may name any number.
+const mostLeft = 100
+
+// leave counts something that has no place here.
+func (w *writer) leave(what string, n int) {
+	if n == 0 {
+		return
+	}
+	if _, ok := w.left[what]; !ok && len(w.left) >= mostLeft {
+		what = "other things"
+	}
+	w.left[what] += n
+}
+
+// scope is whose a record is that names a user, an agent and a run, all of which may be missing.
+func (w *writer) scope(user, agent, run string) memory.Scope {
+	if user == "" && agent == "" {
+		s := w.opts.Scope
+		s.Run = cmp.Or(run, s.Run)
+		return s
+	}
+	return memory.Scope{User: user, Agent: agent, Run: run}
+}
+
+// when reads a time in any form. A missing one is the zero time, and so is one that cannot be
+// read, which is counted: what it is the time of is not lost for it.
+func (w *writer) when(v any) time.Time {
+	t, err := readTime(v, w.opts.Zone)
+	if err != nil {
+		w.leave("times that cannot be read", 1)
+	}
+	return t
+}
+
+// instant is a time of a line.
+func instant(t time.Time) clock.Instant { return clock.Instant{Time: t} }
+
+// idOf is an ID that the parts give, the same whenever they are the same: the last part as it
+// is, where it can be one.
+func idOf(f Format, parts ...string) string {
+	if last := parts[len(parts)-1]; len(parts) == 1 && isID(last) {
+		return last
+	}
+	h := sha256.New()
+	for _, p := range parts {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p) // a hash never fails
+	}
+	return string(f) + "-" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// isID reports whether a text can be an ID.
+func isID(s string) bool {
+	return s != "" && len(s) <= memory.MaxID && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// conversation is a session whose messages are memories, too.
+type conversation struct {
+	id       string
+	at       exchange.LineError
+	metadata map[string]any
+	created  time.Time
+	messages []message
+}
+
+type message struct {
+	id       string
+	role     memory.Role
+	name     string
+	text     string
+	at       time.Time
+	metadata map[string]any
+}
+
+// conversation gives the memories of the messages, the session and its messages.
+func (w *writer) conversation(c *conversation) error {
+	scope := w.scope("", "", c.id)
+	memories := make([]string, len(c.messages))
+	for i, m := range c.messages {
+		if memories[i] = c.id + "/" + m.id; !isID(memories[i]) {
+			memories[i] = idOf(w.format, c.id, m.id)
+		}
+		err := w.memory(c.at, memory.Memory{
+			ID: memories[i], Scope: scope, Role: m.role, Kind: memory.KindMessage, Source: sourceOf[m.role],
+			Text: m.text, Metadata: m.metadata, CreatedAt: m.at,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	metadata, err := marshal(c.metadata)
+	if err != nil {
+		return w.skip(c.at, err)
+	}
+	err = w.line(c.at, sessions.TypeSession, sessions.SessionLine{
+		Type: sessions.TypeSession, Session: c.id, User: scope.User, Agent: scope.Agent,
+		Channel: string(w.format), Metadata: metadata, CreatedAt: instant(c.created),
+	}, 0)
+	for i, m := range c.messages {
+		if err != nil {
+			return err
+		}
+		err = w.line(c.at, sessions.TypeMessage, sessions.MessageLine{
+			Type: sessions.TypeMessage, Session: c.id, User: scope.User, Agent: scope.Agent, ID: m.id,
+			Role: string(m.role), Name: m.name, Text: m.text, MemoryID: memories[i], At: instant(m.at),
+		}, len(m.text))
+	}
+	return err
+}
+
+// sourceOf is where a message of a role comes from.
+var sourceOf = map[memory.Role]memory.Source{
+	memory.RoleUser: memory.SourceUserMessage, memory.RoleAssistant: memory.SourceAgentResponse,
+	memory.RoleTool: memory.SourceToolResult, memory.RoleSystem: memory.SourceSystemNote,
+}
+
+// roleOf reads a role by any of its usual names; another one is that of a tool.
+func roleOf(s string) memory.Role {
+	switch s {
+	case "user", "human", "User", "":
+		return memory.RoleUser
+	case "assistant", "ai", "model", "Assistant":
+		return memory.RoleAssistant
+	case "system", "developer", "System":
+		return memory.RoleSystem
+	}
+	return memory.RoleTool
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// goNames are names of Go that an error may advise by: two words in one, and the names of options
+// and methods that are one.
+var goNames = regexp.MustCompile(`\b(?:[A-Z][a-z]+){2,}\b|\b(?:Upsert|Views?|TTL|Reembed|Retain|Stats|Limit|After|Next|Scopes?|Options|Archive|Strict|Filter|Cursor|Language)\b`)
+
+// notNames are words of people that look like those.
+var notNames = regexp.MustCompile(`PageRank|JavaScript|LoCoMo|OpenAI|UTF|MessagePack`)
+
+// What a person reads of an error has no names of Go: the texts of errors of all packages that
+// memdbctl reaches, as inWords tells them.
+func TestWordsOfErrors(t *testing.T) {
+	root := os.DirFS("../..")
+	for _, folder := range []string{"engine", "entries", "filter", "graph", "memory", "notes", "policy", "sessions", "usage", "backup", "exchange", "exchange/move", "internal/store", "internal/metadata", "internal/valid", "scope"} {
+		files, err := fs.Glob(root, folder+"/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, error %v", folder, len(files), err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			set := token.NewFileSet()
+			file, err := parser.ParseFile(set, path.Join("../..", name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				for _, e := range toldBy(n) {
+					ast.Inspect(e, func(n ast.Node) bool {
+						lit, ok := n.(*ast.BasicLit)
+						if !ok || lit.Kind != token.STRING {
+							return true
+						}
+						text, err := strconv.Unquote(lit.Value)
+						if err != nil {
+							t.Fatal(err)
+						}
+						said := notNames.ReplaceAllString(inWords(errors.New(text)), "")
+						if name := goNames.FindString(said); name != "" {
+							t.Errorf("%s: %q tells people of %s", set.Position(lit.Pos()), said, name)
+						}
+						return true
+					})
+				}
+				return true
+			})
+		}
+	}
+}
+
+// toldBy are the expressions of a node that an error says: its reason, its advice, and what was
+// refused.
+func toldBy(n ast.Node) []ast.Expr {
+	switch n := n.(type) {
+	case *ast.KeyValueExpr:
+		if key, ok := n.Key.(*ast.Ident); ok && (key.Name == "Why" || key.Name == "Do") {
+			return []ast.Expr{n.Value}
+		}
+	case *ast.CallExpr:
+		if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Invalid" && len(n.Args) > 1 {
+			return n.Args[1:]
+		}
+	}
+	return nil
+}
