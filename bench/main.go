@@ -46,7 +46,7 @@ import (
 // workloads lists what can be run, in the order of -list.
 func workloads() []*harness.Workload {
 	return []*harness.Workload{
-		locomo(), ablation(), embedders(), ir(), languages(), short(), mixed(), ingest(), store(), oneFile(), scale(), decay(), caps(), plateau(), textQueries(),
+		locomo(), ablation(), embedders(), chats(), ir(), languages(), short(), mixed(), ingest(), store(), oneFile(), scale(), decay(), caps(), plateau(), textQueries(),
 		textGrowth(), vectors(), vectorsHard(), vectorGrowth(), ownerGrowth(), filtered(), graphs(), graphRecall(), talks(), serve(),
 	}
 }

@@ -150,7 +150,7 @@ func mayBeThere(base vfs.FS, path string, o *Options) error {
 // openHeld opens a file whose lock is held.
 func openHeld(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 	if o.MaxFileBytes < 0 {
-		return nil, fault.Invalid(doingOpen(path), fmt.Sprintf("MaxFileBytes is %d", o.MaxFileBytes), "give a number of bytes, or 0 for 1 GiB")
+		return nil, fault.Invalid(doingOpen(path), fmt.Sprintf("the limit of its size is %d bytes", o.MaxFileBytes), "give a number of bytes, or 0 for 1 GiB")
 	}
 	c := newConfig(o, &tuning{})
 	f, lost, err := store.OpenFile(store.FileConfig{

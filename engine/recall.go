@@ -79,6 +79,10 @@ func (t *trust) in(s *spaces.Space) policy.Trust {
 	return shown
 }
 
+func (h *recallHost) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
+
 func (h *recallHost) Touch(seqs []uint64, now int64) { h.db.touch(seqs, now) }
 
 func (tx *Tx) recall(ctx context.Context, q *asked) (memory.Result, error) {

@@ -297,10 +297,13 @@ type Plan struct {
 // Trust is what the vectors of a space count for: Weight for each standard deviation by which a
 // cosine is above the mean of the scope's, from Floor of them on. See policy.Trust.
 type Trust struct {
-	Weight    float64 `json:"weight"`
+	// Weight is what one deviation counts for.
+	Weight float64 `json:"weight"`
+	// Mean and Deviation are those of the similarities of a sample of the scope.
 	Mean      float64 `json:"mean"`
 	Deviation float64 `json:"deviation"`
-	Floor     float64 `json:"floor"`
+	// Floor is from how many deviations above the mean on a similarity counts.
+	Floor float64 `json:"floor"`
 }
 
 // GraphPlan says what the graph of an owner gave a recall.

@@ -175,6 +175,7 @@ var law = map[string]row{
 	"internal/arch":         {floor: base},
 	"internal/ascii":        {floor: base},
 	"internal/chart":        {floor: base},
+	"internal/dates":        {floor: base},
 	"internal/clock":        {floor: base, beside: []string{"internal/scalar"}},
 	"internal/ctxlock":      {floor: base},
 	"internal/codec":        {floor: base, outside: []string{xxh3}},

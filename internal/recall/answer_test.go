@@ -1,6 +1,7 @@
 package recall_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -43,6 +44,10 @@ func (h *host) View() part.View          { return nil }
 func (h *host) Graph() *graph.Part       { return nil }
 
 func (h *host) Trust(s *spaces.Space) (policy.Trust, bool) { return s.Trust(), true }
+
+func (h *host) Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
+}
 
 func (h *host) Load(v layout.Version, _ bool) (memory.Memory, error) {
 	rec, err := h.st.Record(v)

@@ -40,7 +40,7 @@ func (r *recalling) rerank(ctx context.Context, hits []found) []found {
 	if within == 0 {
 		within = memory.RerankWithin
 	}
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := r.host.Within(ctx, within)
 	defer cancel()
 	type answer struct {
 		order []int

@@ -48,6 +48,8 @@ type Host interface {
 	Load(v layout.Version, vectors bool) (memory.Memory, error)
 	// Trust is what the vectors of a space have shown, and whether they are to show more.
 	Trust(s *spaces.Space) (trust policy.Trust, learns bool)
+	// Within is a context that ends after some time.
+	Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
 	// Touch notes that memories were recalled.
 	Touch(seqs []uint64, now int64)
 }
