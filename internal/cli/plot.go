@@ -71,17 +71,34 @@ func (a *app) draw(ctx context.Context, f *plotFlags, p picture, rows func() err
 }
 
 func (a *app) plotGrowthCmd() *cobra.Command {
-	cmd := newCmd("", "growth", "Draw how many memories there are, by when they were created", "memdbctl plot growth --svg growth.svg\nmemdbctl plot growth --user ada")
+	cmd := newCmd("", "growth", "Draw how many memories there are, by when they were created", "memdbctl plot growth --svg growth.svg\nmemdbctl plot growth --user ada\nmemdbctl plot growth --by stored")
 	cmd.Long = `Draw how many of the memories that live now there were at each time: by when they say that
-they were created, all and those of each kind.`
+they were created, all and those of each kind; or with --by stored by the log of the commits,
+which says when this database was written to, as far back as it is kept.`
 	cmd.Args = exactly(0, "no argument")
 	var f plotFlags
 	var s memory.Scope
 	scopeFlags(cmd, &s)
+	by := byCreated
+	cmd.Flags().StringVar(&by, "by", by, "which time: created or stored")
+	complete(cmd, "by", byCreated, byStored)
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
+		switch {
+		case by != byCreated && by != byStored:
+			return usagef(cmd, "--by %q: give created or stored", by)
+		case by == byStored && s != memory.Scope{}:
+			return usagef(cmd, "--by stored is about the whole database, without --user, --agent and --run")
+		}
 		return a.read(ctx, func(db *engine.DB) error {
+			if by == byStored {
+				g, err := storedBy(ctx, db, a.now())
+				if err != nil {
+					return err
+				}
+				return a.draw(ctx, &f, g.chart(), func() error { return a.printStoredBy(g) })
+			}
 			g, err := grown(ctx, db, s)
 			if err != nil {
 				return err
@@ -91,6 +108,12 @@ they were created, all and those of each kind.`
 	}
 	return cmd
 }
+
+// The values of --by.
+const (
+	byCreated = "created"
+	byStored  = "stored"
+)
 
 // Bounds of --queries.
 const (

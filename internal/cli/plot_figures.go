@@ -145,6 +145,71 @@ func (a *app) printGrown(g *growth) error {
 	return nil
 }
 
+// storedPoints is at how many times the log is asked: each time the keys of all records are read.
+const storedPoints = 24
+
+// stored is how many of the memories that live there were at times, by the log.
+type stored struct {
+	points []storedPoint
+	whole  bool // the log reaches back to the first commit
+}
+
+type storedPoint struct {
+	at       time.Time
+	memories int64
+}
+
+func storedBy(ctx context.Context, db *engine.DB, now time.Time) (*stored, error) {
+	all, err := db.Memories().Count(ctx, memory.ListQuery{AllScopes: true})
+	if err != nil {
+		return nil, err
+	}
+	first, err := db.GrowthSince(ctx, db.Settings().CreatedAt)
+	if err != nil {
+		return nil, err
+	}
+	g := &stored{whole: first.Whole}
+	from := min(first.Since.UnixMilli(), now.UnixMilli())
+	for i := range int64(storedPoints + 1) {
+		at := clock.FromMillis(from + (now.UnixMilli()-from)*i/storedPoints)
+		since, err := db.GrowthSince(ctx, at.Add(time.Millisecond)) // what was stored at that time counts
+		if err != nil {
+			return nil, err
+		}
+		g.points = append(g.points, storedPoint{at, int64(all) - since.Living})
+	}
+	return g, nil
+}
+
+func (g *stored) chart() picture {
+	from, to := g.points[0].at.UnixMilli(), g.points[len(g.points)-1].at.UnixMilli()
+	to = max(to, from+10_000)
+	c := &chart.Chart{
+		Title: "Memories, by when they were stored", X: "time (UTC)", Y: "memories", From: float64(from), To: float64(to), Linear: true, Marks: timeMarks(from, to),
+		Notes: []string{"of those that live now, by the log of the commits; what was deleted is not among them"},
+	}
+	if !g.whole {
+		c.Notes = append(c.Notes, "the log is kept from the beginning of the curve on")
+	}
+	s := chart.Series{Name: "all: " + number(int(g.points[len(g.points)-1].memories))}
+	for _, p := range g.points {
+		s.Points = append(s.Points, chart.Point{X: float64(p.at.UnixMilli()), Y: float64(p.memories)})
+	}
+	c.Series = []chart.Series{s}
+	return c
+}
+
+func (a *app) printStoredBy(g *stored) error {
+	for _, p := range g.points {
+		if !a.json {
+			a.printf("%s\t%d\n", p.at.Format(time.RFC3339), p.memories)
+		} else if err := a.printJSON(map[string]any{"at": p.at, "memories": p.memories}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // latency is how long recalls took, by profile.
 type latency struct {
 	queries int

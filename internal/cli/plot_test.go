@@ -59,6 +59,7 @@ func TestPlot(t *testing.T) {
 	}{
 		{[]string{"growth"}, []string{"all: ", "fact: 20", "2026-11-26"}, grownRows + 1},
 		{[]string{"growth", "--user", "nobody"}, []string{"all: 0"}, 0},
+		{[]string{"growth", "--by", "stored"}, []string{"all: ", "by the log"}, storedPoints + 1},
 		{[]string{"latency", "--queries", "20"}, []string{"20 queries", "median"}, 2},
 		{[]string{"ageing"}, []string{"would go by the policy", "go: age", "90 to 365 days"}, 6},
 		{[]string{"graph", "<e>", "--agent", "a"}, []string{"&lt;script&gt;"}, 1},
@@ -85,6 +86,9 @@ func TestPlot(t *testing.T) {
 	if after := c.ok("export", "-"); after != before {
 		t.Error("a picture has changed the database")
 	}
+	if rows := c.objects("plot", "growth", "--by", "stored"); rows[len(rows)-1]["memories"] != 42.0 {
+		t.Errorf("of 42 memories the log has %v", rows)
+	}
 	goes := 0.0
 	for _, row := range c.objects("plot", "ageing") {
 		goes += row["go"].(float64)
@@ -102,6 +106,8 @@ func TestPlotBadInput(t *testing.T) {
 	c.ok("store", "--user", "ada", "--agent", "a", "one")
 	c.fails(2, "it takes one of growth", "plot")
 	c.fails(2, "there is no verb \"nothing\"", "plot", "nothing")
+	c.fails(2, "give created or stored", "plot", "growth", "--by", "size")
+	c.fails(2, "whole database", "plot", "growth", "--by", "stored", "--user", "ada")
 	c.fails(2, "--queries is 1 to", "plot", "latency", "--queries", "0")
 	c.fails(2, "--queries is 1 to", "plot", "latency", "--queries", "100000")
 	c.fails(2, "--depth is at least 1", "plot", "graph", "x", "--agent", "a", "--depth", "0")
