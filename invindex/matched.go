@@ -7,8 +7,7 @@ import (
 )
 
 // Matched counts for given documents, in ascending order, how many of some terms
-// each has: out[i] is that of docs[i]. It is what [Index.Score] counts as matched,
-// for those who need no scores, in less time. Visibility is the caller's affair.
+// each has: out[i] is that of docs[i]. Visibility is the caller's affair.
 func (x *Index) Matched(ctx context.Context, s Snapshot, terms []string, docs []uint32, out []uint16) error {
 	if len(terms) > MaxQueryTerms {
 		return tooManyTerms(len(terms))

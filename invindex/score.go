@@ -16,9 +16,8 @@ type QueryTerm struct {
 // Hit is a document that was found.
 type Hit struct {
 	// Doc is the document, Score its BM25.
-	Doc     uint32
-	Score   float32
-	Matched uint32 // number of query terms that the document has
+	Doc   uint32
+	Score float32
 }
 
 // scorer computes the scores of one query in fixed point.

@@ -1,7 +1,6 @@
 package invindex
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/bits"
@@ -17,15 +16,13 @@ type scratch struct {
 	docs      []uint32
 	decoded   []posting // lists that are not read in place
 	cursors   []cursor
-	opened    []opened
 	order     []*cursor
 	top       top
 	lists     []postingList    // of each term of the plan
 	found     []postingList    // of a condition
 	sizes     []sizedCondition // conditions that Must, the smallest first
 	other     mask
-	sums      []uint32 // of slots, as matched is
-	matched   []uint32
+	sums      []uint32 // of slots
 	win       window
 	near      *nearScratch // nil until a near word is looked for
 }
@@ -42,7 +39,6 @@ func (sc *scratch) free() {
 		return
 	}
 	clear(sc.cursors[:cap(sc.cursors)])
-	clear(sc.opened[:cap(sc.opened)])
 	clear(sc.order[:cap(sc.order)])
 	clear(sc.lists[:cap(sc.lists)])
 	clear(sc.found[:cap(sc.found)])
@@ -51,12 +47,6 @@ func (sc *scratch) free() {
 		clear(sc.near.grams[:cap(sc.near.grams)])
 	}
 	scratchPool.Put(sc)
-}
-
-// opened is a list of a chunk, as it was before it was read.
-type opened struct {
-	chunk uint16
-	list  postingList
 }
 
 // Search returns the k documents of in that score best for q, best first; equal
@@ -95,22 +85,16 @@ func (x *Index) search(ctx context.Context, s Snapshot, p *plan, st Stats, in Do
 	sc := newScratch()
 	defer sc.free()
 	sc.top.reset(k)
-	sc.opened, sc.decoded = sc.opened[:0], sc.decoded[:0]
 	for v, err := range sc.views(ctx, x, &s, in) {
-		lists, decoded, pushed := len(sc.opened), len(sc.decoded), sc.top.pushed
+		sc.decoded = sc.decoded[:0]
 		if err == nil {
 			err = v.search(ctx, p, scorer, sc)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if sc.top.pushed == pushed { // no hit is in this chunk
-			sc.opened, sc.decoded = sc.opened[:lists], sc.decoded[:decoded]
-		}
 	}
-	hits := sc.top.hits(scorer)
-	countMatches(hits, sc.opened)
-	return hits, nil
+	return sc.top.hits(scorer), nil
 }
 
 // Score scores given documents, in ascending order, as Search would: out[i] is
@@ -134,7 +118,7 @@ func (x *Index) Score(ctx context.Context, s Snapshot, q []QueryTerm, st Stats, 
 		for _, doc := range docs[lo:hi] {
 			sc.slots = append(sc.slots, uint16(doc))
 		}
-		sc.opened, sc.decoded = sc.opened[:0], sc.decoded[:0]
+		sc.decoded = sc.decoded[:0]
 		if err := v.open(q, scorer, sc); err != nil {
 			return err
 		}
@@ -144,39 +128,13 @@ func (x *Index) Score(ctx context.Context, s Snapshot, q []QueryTerm, st Stats, 
 		}
 		sc.probe(scorer, lengths)
 		for i, sum := range sc.sums {
-			out[lo+i].Score, out[lo+i].Matched = scorer.score(sum), sc.matched[i]
+			out[lo+i].Score = scorer.score(sum)
 		}
 		return nil
 	})
 }
 
-// countMatches fills in how many terms each hit has, from the lists of the chunks
-// that hits may be in: the evaluation skips terms where they can't matter, and
-// hits are few.
-func countMatches(hits []Hit, lists []opened) {
-	order := make([]*Hit, len(hits))
-	for i := range order {
-		order[i] = &hits[i]
-	}
-	slices.SortFunc(order, func(a, b *Hit) int { return cmp.Compare(a.Doc, b.Doc) })
-	for i := range lists {
-		l := &lists[i]
-		for len(order) > 0 && uint16(order[0].Doc>>16) < l.chunk {
-			order = order[1:]
-		}
-		for _, h := range order {
-			if uint16(h.Doc>>16) != l.chunk {
-				break
-			}
-			if l.list.freq(h.Doc%chunkDocs) > 0 {
-				h.Matched++
-			}
-		}
-	}
-}
-
-// open fills the scratch's cursors with the query terms that the view has, and
-// appends their lists to those opened.
+// open fills the scratch's cursors with the query terms that the view has.
 func (v *view) open(q []QueryTerm, s *scorer, sc *scratch) error {
 	sc.cursors, sc.lists = sc.cursors[:0], sc.lists[:0]
 	for i, t := range q {
@@ -187,7 +145,6 @@ func (v *view) open(q []QueryTerm, s *scorer, sc *scratch) error {
 		sc.lists = append(sc.lists, l)
 		if l.n > 0 {
 			sc.cursors = append(sc.cursors, cursor{postingList: l, weight: s.weights[i]})
-			sc.opened = append(sc.opened, opened{chunk: v.id(), list: l})
 		}
 	}
 	return nil
@@ -267,16 +224,14 @@ func (sc *scratch) offer(v *view, slot, sum uint32) {
 	}
 }
 
-// probe looks up the scratch's slots in each list: sums and matched are theirs.
+// probe looks up the scratch's slots in each list: the sums are theirs.
 func (sc *scratch) probe(s *scorer, lengths lengthsOf) {
 	sc.sums = append(sc.sums[:0], make([]uint32, len(sc.slots))...)
-	sc.matched = append(sc.matched[:0], make([]uint32, len(sc.slots))...)
 	for i := range sc.cursors {
 		c := &sc.cursors[i]
 		for j, slot := range sc.slots {
 			if freq := c.freq(uint32(slot)); freq > 0 {
 				sc.sums[j] += s.part(c.weight, freq, lengths.stored(uint32(slot))-1)
-				sc.matched[j]++
 			}
 		}
 	}

@@ -16,8 +16,6 @@ type top struct {
 	heap []uint64
 	// min is a sum that can no longer enter, and 0 as long as every one can.
 	min uint32
-	// pushed counts the documents that have entered.
-	pushed int
 }
 
 func (t *top) reset(k int) {
@@ -30,7 +28,6 @@ func (t *top) push(doc, sum uint32) {
 	switch {
 	case len(t.heap) < t.k:
 		t.heap = append(t.heap, c)
-		t.pushed++
 		if len(t.heap) < t.k {
 			return
 		}
@@ -38,7 +35,6 @@ func (t *top) push(doc, sum uint32) {
 	case c <= t.heap[0]:
 		return
 	default:
-		t.pushed++
 		t.heap[0] = c
 		topk.Down(t.heap, 0)
 	}

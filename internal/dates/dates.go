@@ -490,7 +490,7 @@ func (r *reader) han(w *word) int {
 // hanDate reads 2023年5月7日, 2023年5月 and 2023年.
 func (r *reader) hanDate(i int) int {
 	y := r.words[i].number
-	if !(i+2 < len(r.words) && r.key(i+1) == "年" && strings.HasPrefix(r.key(i+3), "月")) {
+	if i+2 >= len(r.words) || r.key(i+1) != "年" || !strings.HasPrefix(r.key(i+3), "月") {
 		r.addYear(y)
 		return 2
 	}
