@@ -195,3 +195,49 @@ func TestShortNotes(t *testing.T) {
 		}
 	}
 }
+
+// TestWordForms: a memory is found by other forms of its words than those that a stemmer knows, each beside one that is
+// about something else.
+func TestWordForms(t *testing.T) {
+	for _, tc := range []struct{ text, query string }{
+		{"She bought a bicycle in May.", "buying"},
+		{"They lost the keys.", "who loses"},
+		{"We met the children of Olga.", "meet a child"},
+		{"There were mice in the cellar.", "mouse"},
+		{"His number is 555-867-5309.", "5558675309"},
+		{"His number is 5558675309.", "555 867 5309"},
+		{"Call (555) 867-5309 on Monday.", "555-867-5309"},
+		{"Call +1 555 867 5309 on Monday.", "5558675309"},
+		{"他昨天買了一部新的電腦。", "电脑"},
+		{"他昨天买了一部新的电脑。", "電腦"},
+		{"我昨天買了iPhone15手機。", "iphone"},
+		{"我昨天买了iPhone15手机。", "iPhone 15"},
+		// Arabic: the article, what is written together with a word, and plurals that are made within it.
+		{"ذهبت إلى المدرسة بسيارة جديدة.", "سيارة"},
+		{"أعطى الكتاب لصديقه أمس في البيت.", "صديق"},
+		{"يعمل أخي كطبيب في المستشفى.", "طبيب"},
+		{"فذهب الرجل إلى السوق مع أخيه.", "ذهب"},
+		{"وسافر إلى مدينة بعيدة في الصيف.", "سافر"},
+		{"اشترت الكتب من المكتبة.", "كتاب"},
+		{"يلعب الأطفال في الحديقة.", "طفل"},
+		{"بيوت المدينة القديمة جميلة.", "بيت"},
+		{"وصلت الرسائل أمس.", "رسالة"},
+		{"سأسافر بالطائرة غدا.", "طائرة"},
+		// Several languages in a sentence, and one in the script of another.
+		{"Gestern haben wir the children im Park gesehen.", "child"},
+		{"The meeting about книгах was long.", "книга"},
+		{"privet kak dela segodnya", "segodnya"},
+	} {
+		db := openTest(t, vfs.NewMem(), Options{})
+		ada := memory.Scope{User: "ada"}
+		for _, other := range []string{"هذا نص آخر عن الطقس في باريس.", "The weather is fine, call 555-111-2222.", "今天天气很好。", "Das Wetter ist heute nicht gut."} {
+			mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: other})
+		}
+		id := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: tc.text}).ID
+		for _, profile := range []memory.Profile{memory.ProfileText, memory.ProfileBest} {
+			if hits := mustRecall(t, db.Memories(), memory.Query{Scope: ada, Text: tc.query, Profile: profile}); len(hits) == 0 || hits[0].ID != id {
+				t.Errorf("%s: %q does not find %q first: %v", profile, tc.query, tc.text, hits)
+			}
+		}
+	}
+}

@@ -181,6 +181,7 @@ type foreign struct {
 	Score json.RawMessage `json:"score"`
 	Parts json.RawMessage `json:"parts"`
 	Spans json.RawMessage `json:"spans"`
+	Near  json.RawMessage `json:"near"`
 
 	UserID  string `json:"user_id"`
 	AgentID string `json:"agent_id"`

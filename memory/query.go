@@ -282,8 +282,9 @@ type Plan struct {
 	// Near are the words near those of the query that memories were found by, or counted
 	// more for: see Query.OnlyWords.
 	Near []string `json:"near,omitempty"`
-	// Languages are those besides English that memories of the scope are in, as codes of
-	// ISO 639-1: the words of the query were read in each of them.
+	// Languages are those besides English in which the words of the query were read, as codes
+	// of ISO 639-1: those that memories of the scope are in, and for memories of one to three
+	// words the one that the query is in; "und" for all that are written in Latin letters.
 	Languages []string `json:"languages,omitempty"`
 	// Vector is the space that was searched, empty for none.
 	Vector string `json:"vector,omitempty"`

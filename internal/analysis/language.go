@@ -125,11 +125,14 @@ func (s Languages) All() iter.Seq[Language] {
 // With returns the set with one language more.
 func (s Languages) With(l Language) Languages { return s | 1<<l }
 
-// String returns the codes of the languages.
+// String returns the codes of the languages, and "und" for Unsure.
 func (s Languages) String() string {
 	var codes []string
 	for l := range s.All() {
 		codes = append(codes, l.Code())
+	}
+	if s.Has(Unsure) {
+		codes = append(codes, unsureCode)
 	}
 	return strings.Join(codes, " ")
 }

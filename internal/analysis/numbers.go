@@ -17,7 +17,7 @@ const (
 )
 
 // grouped reads a number in groups that begins at lo, and emits the term of all its digits. With its country, after a
-// plus, it is also the number without.
+// plus, it is also the number without. In a query it counts for as much as its groups together, each of which others have.
 func (s *scanner) grouped(lo, limit int) {
 	text := s.text[:limit]
 	var digits [mostGrouped]byte
@@ -47,6 +47,10 @@ func (s *scanner) grouped(lo, limit int) {
 	s.past = end
 	if groups < 2 || n < leastGrouped || n > mostGrouped || sizes == yearFirst || sizes == yearLast {
 		return
+	}
+	if s.query { // it is all that its groups ask for
+		defer func(weight uint32) { s.weight = weight }(s.weight)
+		s.weight *= uint32(groups)
 	}
 	s.emit(s.a.words.lookup(digits[:n], base), lo, end)
 	if rest := n - country; country > 0 && rest >= leastGrouped {

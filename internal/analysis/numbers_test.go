@@ -47,6 +47,17 @@ func TestGroupedNumbers(t *testing.T) {
 	}
 }
 
+// TestGroupedQuery: in a query the whole number counts for as much as its groups.
+func TestGroupedQuery(t *testing.T) {
+	var b Bag
+	b.AddQuery(NewAuto(), "555 867 5309", 2)
+	for _, k := range b.Terms() {
+		if want := map[string]uint32{"5558675309": 6, "555": 2, "867": 2, "5309": 2}[k.Term]; k.Freq != want {
+			t.Errorf("%s counts %d, want %d", k.Term, k.Freq, want)
+		}
+	}
+}
+
 func isDigits(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' }) < 0
 }

@@ -110,6 +110,7 @@ func TestHugeTexts(t *testing.T) {
 	for _, piece := range []string{
 		"a", "0", "_", "'", ".", "a.", "a'", "a_", "0,", "a-", "aB", "a1", "A.", "\u0301", "a\u0301", "\u4eca", "\u30c7", "\uc11c", "\u0e2a", "\u0e31",
 		"\U0001f469\u200d", "\U0001f1eb", "\xff", "a:\u0301", "\u05d0\"", "\uff0e", "\u00e9", "C++",
+		"5 ", "555 867 5309 ", "(5) ", "+5 ", "(", "+", "5-", "(5)", "\u570b",
 	} {
 		text := strings.Repeat(piece, size/len(piece))
 		for _, k := range a.Tokens(nil, text) {

@@ -48,26 +48,20 @@ func (s *scanner) readShort(from place) {
 	if in == 0 {
 		return
 	}
-	if s.bag != nil {
-		s.bag.markShort(in)
-	}
-	var round, own Bag
-	known := own.readAs(s, s.voices)
-	for _, v := range (in &^ s.voices.set()).rounds()[1:] {
-		if s.bag == nil {
-			other := scanner{a: s.a, voices: v, meter: s.meter}
-			other.text = s.text
-			other.read(0, len(s.text))
-			s.meter = other.meter
-			for _, t := range other.tokens {
-				if len(t.Term) > 1 {
-					s.tokens = append(s.tokens, t)
-				}
-			}
-			continue
+	rounds := (in &^ s.voices.set()).rounds()[1:]
+	if s.bag == nil {
+		for _, v := range rounds {
+			s.tokens = append(s.tokens, s.tokensAs(v)...)
 		}
+		s.tokens = append(s.tokens[:from.tokens], distinct(s.tokens[from.tokens:])...)
+		return
+	}
+	s.bag.markShort(in)
+	var round, own Bag
+	own.readAs(s, s.voices)
+	for _, v := range rounds {
 		round.Reset()
-		known = known && round.readAs(s, v)
+		round.readAs(s, v)
 		for _, c := range round.counts {
 			if len(c.entry.term) > 1 && own.find(c.entry).freq == 0 {
 				own.find(c.entry).freq = 1
@@ -76,17 +70,21 @@ func (s *scanner) readShort(from place) {
 			}
 		}
 	}
-	if s.bag == nil {
-		s.tokens = append(s.tokens[:from.tokens], distinct(s.tokens[from.tokens:])...)
-	}
 }
 
-// readAs adds the terms of a scanner's text in some voices, and reports whether the context allowed it.
-func (b *Bag) readAs(s *scanner, v voices) bool {
+// readAs adds the terms of a scanner's text in some voices, as far as the context allows.
+func (b *Bag) readAs(s *scanner, v voices) {
 	other := scanner{a: s.a, bag: b, weight: 1, voices: v, meter: s.meter, text: s.text}
 	other.read(0, len(s.text))
 	s.meter = other.meter
-	return s.err == nil
+}
+
+// tokensAs returns the tokens of the scanner's text in some voices, without single letters.
+func (s *scanner) tokensAs(v voices) []Token {
+	other := scanner{a: s.a, voices: v, meter: s.meter, text: s.text}
+	other.read(0, len(s.text))
+	s.meter = other.meter
+	return slices.DeleteFunc(other.tokens, func(t Token) bool { return len(t.Term) == 1 })
 }
 
 // distinct sorts the tokens of several readings of a text, and leaves each once.

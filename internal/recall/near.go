@@ -145,8 +145,9 @@ func (r *recalling) plausible(ctx context.Context, words []near.Word, found []in
 	for _, t := range found {
 		for i := range words {
 			if rest := words[i].Rest(t.Text); rest != "" && utf8.RuneCountInString(rest) < least {
-				doubtful[t.Text] = rest
-				rests = append(rests, rest)
+				if doubtful[t.Text] = rest; !slices.Contains(rests, rest) {
+					rests = append(rests, rest)
+				}
 			}
 		}
 	}
