@@ -182,6 +182,7 @@ type foreign struct {
 	Parts json.RawMessage `json:"parts"`
 	Spans json.RawMessage `json:"spans"`
 	Near  json.RawMessage `json:"near"`
+	Asked json.RawMessage `json:"asked"`
 
 	UserID  string `json:"user_id"`
 	AgentID string `json:"agent_id"`

@@ -85,6 +85,7 @@ type Hit struct {
 	Near  bool            `json:"near,omitempty"`
 	Parts *memory.Signals `json:"parts,omitempty"`
 	Spans []memory.Span   `json:"spans,omitempty"`
+	Asked *Record         `json:"asked,omitempty"`
 }
 
 // NewHit is the line of a hit of a query.
@@ -92,6 +93,10 @@ func NewHit(h memory.Hit, q memory.Query) Hit {
 	out := Hit{Record: Show(h.Memory, q.WithVectors), Score: h.Score, Near: h.Near, Spans: h.Spans}
 	if q.Explain {
 		out.Parts = &h.Parts
+	}
+	if h.Asked != nil {
+		asked := Show(*h.Asked, false)
+		out.Asked = &asked
 	}
 	return out
 }

@@ -20,6 +20,7 @@ const recallExample = `
 memdbctl recall "tea or coffee?" --user ada
 memdbctl recall '+tea -milk "green tea"' --user ada --syntax operators --highlight
 memdbctl recall "launch date" --agent planner --profile hybrid --limit 3 --explain
+memdbctl recall "where does she live" --user ada --tokens 500
 memdbctl recall "what does Ada work on?" --user ada --graph --explain
 memdbctl recall "launch" --scope '{"agent":"planner"}' --scope '{"user":"ada","run":"r7"}'
 memdbctl recall "launch" --all-scopes --filter '{"field":"team","operator":"in","value":["web","app"]}' --json
@@ -52,6 +53,7 @@ the plan.`
 	flags := cmd.Flags()
 	flags.BoolVar(&q.Explain, "explain", false, "show the parts of each score and the plan")
 	flags.BoolVar(&q.Highlight, "highlight", false, "mark what the query looks for «so»; with --json its spans in bytes")
+	flags.IntVar(&q.Tokens, "tokens", 0, "as many as make up so many tokens, at four bytes each, none that repeats another; short answers with their questions")
 	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
 	vectorsFlag(cmd, &vectors)
 	models.embedderFlag(cmd)
@@ -66,7 +68,19 @@ the plan.`
 		if len(q.Scopes) > 0 && queries != "" {
 			return usagef(cmd, "--scope stands alone: not with --queries")
 		}
-		return checkQuery(cmd, &q)
+		switch tokens := cmd.Flags().Changed("tokens"); {
+		case tokens && q.Tokens < 1:
+			return usagef(cmd, "--tokens %d: give 1 or more", q.Tokens)
+		case tokens && queries != "":
+			return usagef(cmd, "--tokens is for one query, not for --queries")
+		}
+		if err := checkQuery(cmd, &q); err != nil {
+			return err
+		}
+		if q.Tokens > 0 && !cmd.Flags().Changed("limit") {
+			q.Limit = 0 // as many as fit
+		}
+		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		withNone(cmd, &q.Filter)
@@ -209,6 +223,9 @@ func (a *app) printHits(r memory.Result, explain bool) error {
 		}
 		if err := t.add(nil, score(h.Score), h.ID, text); err != nil {
 			return err
+		}
+		if h.Asked != nil && t.csv == nil {
+			t.shown.note("answers: " + h.Asked.Text)
 		}
 		if h.Near && t.csv == nil {
 			t.shown.note("by words near those of the query alone")

@@ -44,6 +44,8 @@ type question struct {
 	AnySession bool           `json:"any_session"`
 	AnyTime    bool           `json:"any_time"`
 	OneLook    bool           `json:"one_look"`
+	// Tokens is how many tokens the hits may have together, at four bytes each.
+	Tokens int `json:"tokens"`
 }
 
 // recalled is what was found.
@@ -55,6 +57,8 @@ type recalled struct {
 	Unembedded string `json:"unembedded,omitempty"`
 	// Unreadable is how much is damaged, and left out.
 	Unreadable int `json:"unreadable,omitempty"`
+	// Tokens is how many the hits have, where they are bounded.
+	Tokens int `json:"tokens,omitempty"`
 }
 
 // query is what the engine is asked.
@@ -66,7 +70,7 @@ func (a *ask) query(doing string) (memory.Query, error) {
 	q := memory.Query{
 		Text: b.Query, Embedding: b.Embedding, Space: b.Space, MinScore: b.MinScore, Profile: b.Profile, Syntax: b.Syntax, Graph: b.Graph,
 		AsOf: b.AsOf, Exact: b.Exact, Highlight: b.Highlight, Explain: b.Explain, NoTouch: b.NoTouch, WithVectors: b.Vectors,
-		OnlyWords: b.OnlyWords, AnySpeaker: b.AnySpeaker, AnySession: b.AnySession, AnyTime: b.AnyTime, OneLook: b.OneLook,
+		OnlyWords: b.OnlyWords, AnySpeaker: b.AnySpeaker, AnySession: b.AnySession, AnyTime: b.AnyTime, OneLook: b.OneLook, Tokens: b.Tokens,
 	}
 	if b.Limit != nil {
 		if q.Limit = *b.Limit; q.Limit < 1 {
@@ -176,7 +180,7 @@ func recall(a *ask) error {
 	for _, h := range r.Hits {
 		out.Hits = append(out.Hits, exchange.NewHit(h, q))
 	}
-	out.Plan, out.Unembedded = r.Plan, r.Unembedded
+	out.Plan, out.Unembedded, out.Tokens = r.Plan, r.Unembedded, r.Tokens
 	return a.ok(out, nil)
 }
 
