@@ -68,7 +68,11 @@ func TestVectors(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	if got := strings.Join(left, " "); err != nil || got != "made-up vectors-mixture.svg vectors-mnist.svg" {
+	want := "made-up"
+	if results["vectors, hnswlib"] != nil { // so few rows are a curve by a walk alone
+		want += " vectors-mixture.svg vectors-mnist.svg"
+	}
+	if got := strings.Join(left, " "); err != nil || got != want {
 		t.Errorf("left behind: %s, %v\n%s", got, err, stdout)
 	}
 }

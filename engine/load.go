@@ -30,6 +30,7 @@ func (db *DB) load() error {
 		{"the documents", db.loadDocs},
 		{"the text index", db.mendText},
 		{"the vectors", db.spaces.Load},
+		{"what the vectors have shown", db.loadTrust},
 		{"the access statistics", db.loadStats},
 		{"the death ranges", db.loadRanges},
 		{"the parts", db.loadParts},

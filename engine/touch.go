@@ -121,6 +121,9 @@ func (tx *Tx) flushTouches() error {
 			folds++
 		}
 	}
+	if err := tx.keepTrust(); err != nil {
+		return err
+	}
 	tx.logAccesses(layout.LogTouch, touches, touched)
 	tx.logAccesses(layout.LogFold, folds, folded)
 	return nil

@@ -57,6 +57,7 @@ type Space struct {
 		of, told policy.Trust
 		asked    uint64
 		turns    uint64
+		unkept   bool // told is not in the store yet
 	}
 	// renew has the linker write the snapshot anew, see [Set.Renew].
 	renew atomic.Bool
@@ -300,8 +301,23 @@ func (s *Space) Learn(stands, follows float64) {
 	s.trust.of.Add(stands, follows)
 	s.trust.turns++
 	if n := s.trust.turns; n%trustEvery == 0 || n >= trustFirst && n&(n-1) == 0 {
-		s.trust.told = s.trust.of
+		s.trust.told, s.trust.unkept = s.trust.of, true
 	}
+}
+
+// Remember goes on from what the vectors had shown when the database was closed.
+func (s *Space) Remember(t policy.Trust) {
+	s.trust.mu.Lock()
+	defer s.trust.mu.Unlock()
+	s.trust.of, s.trust.told, s.trust.turns = t, t, uint64(t.Asked)
+}
+
+// Keep returns what recalls go by, and whether that is not in the store yet, where it is kept now.
+func (s *Space) Keep() (t policy.Trust, unkept bool) {
+	s.trust.mu.Lock()
+	defer s.trust.mu.Unlock()
+	unkept, s.trust.unkept = s.trust.unkept, false
+	return s.trust.told, unkept
 }
 
 // Teaches reports whether a question is to be learned from: the first ones, and then one of every
