@@ -95,11 +95,12 @@ func recipes() []recipe {
 
 // datedText is indexedText with the times that the text speaks of, as dates.
 func datedText(t exchange.Turn) string {
-	text := indexedText(t)
+	var text strings.Builder
+	text.WriteString(indexedText(t))
 	for _, m := range dates.In(t.Text, t.Time) {
-		text += "\n" + m.Words
+		text.WriteString("\n" + m.Words)
 	}
-	return text
+	return text.String()
 }
 
 // datedQuestion yields the terms that memdb looks for, and those of the times that a question names.

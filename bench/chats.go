@@ -144,7 +144,9 @@ func firstPerson(question, name string) string {
 		{`\b` + quoted + `'s\b`, "my"},
 		{`\b(to|for|with|from|by|of|at|about|gave|give|helped|help) ` + quoted + `\b`, "$1 me"},
 		{`\b` + quoted + `\b`, "I"},
-		{`\b(his|her)\b`, "my"}, {`\b(she|he)\b`, "I"}, {`\bhim\b`, "me"},
+		{`\b(his|her)\b`, "my"},
+		{`\b(she|he)\b`, "I"},
+		{`\bhim\b`, "me"},
 	} {
 		question = regexp.MustCompile(change[0]).ReplaceAllString(question, change[1])
 	}
