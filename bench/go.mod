@@ -16,6 +16,7 @@ require (
 	github.com/mattn/go-sqlite3 v1.14.52
 	github.com/philippgille/chromem-go v0.7.0
 	github.com/seed-7aedc3ff/memdb v0.0.0-00010101000000-000000000000
+	github.com/zeebo/xxh3 v1.1.0
 	go.etcd.io/bbolt v1.4.3
 	golang.org/x/sys v0.49.0
 	gonum.org/v1/gonum v0.16.0
@@ -86,7 +87,6 @@ require (
 	github.com/rogpeppe/go-internal v1.14.1 // indirect
 	github.com/viterin/partial v1.1.0 // indirect
 	github.com/viterin/vek v0.4.2 // indirect
-	github.com/zeebo/xxh3 v1.1.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.41.0 // indirect
 	go.opentelemetry.io/otel/metric v1.41.0 // indirect
