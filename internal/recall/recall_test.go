@@ -119,3 +119,23 @@ func TestWorkHasALimit(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// FuzzQuestion: no question makes the readers of who and when fail.
+func FuzzQuestion(f *testing.F) {
+	for _, s := range []string{"What did Will's mother say in May?", "张伟说了什么", "ユーザー名は", "' ’s s' -", "can you tell me", "when", "\xff 3 May"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		words := namedWords(text)
+		for i := range words {
+			isNamed(words, i)
+			for _, part := range cjkParts(words[i].text) {
+				if part == "" {
+					t.Error("an empty part")
+				}
+			}
+		}
+		roleAskedAbout(text, 0)
+		asksWhen(wordsOf(text))
+	})
+}
