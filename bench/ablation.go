@@ -48,6 +48,8 @@ type recipe struct {
 	other, asking, says, fits float64
 	// session is the weight of what the session has: of each term the most that a turn has.
 	session float64
+	// vague is what words count for that say in which form an answer is wanted.
+	vague float64
 	// lexical is the weight of the cosine of lexical vectors.
 	lexical float64
 }
@@ -56,7 +58,7 @@ func recipes() []recipe {
 	near := policy.NeighbourWeights()
 	full := recipe{
 		name: "reference: all", text: datedText, question: datedQuestion, b: policy.TurnLength, weights: near[:], answer: policy.AnswerWeight, join: length,
-		other: policy.OtherSpeaker, asking: policy.AskingTurn, says: policy.SaysWhen, fits: policy.FitsDate, session: policy.SessionShare,
+		other: policy.OtherSpeaker, asking: policy.AskingTurn, says: policy.SaysWhen, fits: policy.FitsDate, session: policy.SessionShare, vague: policy.VagueTerm,
 	}
 	vary := func(name string, change func(*recipe)) recipe {
 		r := full
@@ -85,6 +87,8 @@ func recipes() []recipe {
 		vary("all words of the question", func(r *recipe) { r.question = reference.Document }),
 		vary("text without fields", func(r *recipe) { r.text = turnText }),
 		vary("text with speaker only", func(r *recipe) { r.text = speakerAndText }),
+		vary("vague words as others", func(r *recipe) { r.vague = 1 }),
+		vary("vague words left out", func(r *recipe) { r.vague = 0 }),
 		vary("session: 0", func(r *recipe) { r.session = 0 }),
 		vary("session: 0.05", func(r *recipe) { r.session = .05 }),
 		vary("session: 0.2", func(r *recipe) { r.session = .2 }),
@@ -222,6 +226,11 @@ func (c *cook) search(question string, k int) []string {
 func (c *cook) scores(question string) []float64 {
 	terms := c.question(question)
 	parts := c.turns.Parts(terms)
+	for i, t := range unique(terms) {
+		for n := range parts[i] {
+			parts[i][n] *= c.weight(t)
+		}
+	}
 	scores := make([]float64, len(c.talk.Turns))
 	for _, part := range parts {
 		for i, own := range part {
@@ -232,7 +241,7 @@ func (c *cook) scores(question string) []float64 {
 	c.addSessions(scores, parts)
 	most := 0.0
 	for _, t := range terms {
-		most += c.turns.IDF(t)
+		most += c.weight(t) * c.turns.IDF(t)
 	}
 	if c.lexical > 0 {
 		query := c.model.Query(question, c.turns.IDF)
@@ -244,6 +253,25 @@ func (c *cook) scores(question string) []float64 {
 		scores[i] /= max(most, 1e-9)
 	}
 	return scores
+}
+
+// unique are the different terms, in the order in which they come first.
+func unique(terms []string) []string {
+	var all []string
+	for _, t := range terms {
+		if !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// weight is what a term of the question counts for.
+func (c *cook) weight(term string) float64 {
+	if policy.IsVague(term) {
+		return c.vague
+	}
+	return 1
 }
 
 // weigh weighs turns by who says them, whether they ask, say when, and when they were.

@@ -152,6 +152,20 @@ const AskingTurn = .8
 // word or two. See NeighbourWeights.
 const AnswerWeight = .9
 
+// VagueTerm is what a word of a question counts for, in the profile best, that says in which form the answer is wanted
+// ("what kind of", "describe", "mention"): it is seldom in the answer. It gains .002 of R@10 on LoCoMo and .005 of nDCG@10
+// on CISI, and costs .0003 on Cranfield.
+const VagueTerm = .5
+
+// IsVague reports whether a term, the stem of an English word, is such a one.
+func IsVague(term string) bool {
+	switch term {
+	case "about", "both", "describ", "dure", "kind", "mention", "say", "sort", "specif", "type":
+		return true
+	}
+	return false
+}
+
 // SaysWhen is what the text of a memory counts for that says when something was, where the question asks for that.
 const SaysWhen = 1.3
 

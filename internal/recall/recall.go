@@ -269,7 +269,11 @@ func (r *recalling) analyse(ctx context.Context) error {
 	words := make([]string, len(terms))
 	for i, t := range terms {
 		words[i] = t.Term
-		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq) * r.read.reading.Weight(t.In)})
+		weight := float64(t.Freq) * r.read.reading.Weight(t.In)
+		if r.q.Profile == memory.ProfileBest && policy.IsVague(t.Term) {
+			weight *= policy.VagueTerm
+		}
+		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Term, Weight: weight})
 	}
 	r.words = min(bag.Words(), len(words))
 	if r.q.Explain {
