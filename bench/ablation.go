@@ -343,20 +343,7 @@ func (l *locomoDB) declining(name string, talks []*exchange.Conversation, q memo
 		if err := l.open(ctx); err != nil {
 			return nil, err
 		}
-		search := func(ctx context.Context, talk, question string, k int) ([]string, error) {
-			q := q
-			q.Scope, q.Text, q.Limit = memory.Scope{Agent: talk}, question, k
-			result, err := l.db.Memories().Recall(ctx, q)
-			if err != nil {
-				return nil, err
-			}
-			ids := make([]string, len(result.Hits))
-			for i, h := range result.Hits {
-				ids[i] = h.ID
-			}
-			return ids, nil
-		}
-		return &locomoRun{talks, search, l.close}, nil
+		return &locomoRun{talks, asking(l.db, q), l.close}, nil
 	}}
 }
 

@@ -182,20 +182,8 @@ func (c *chatDB) open(ctx context.Context, q memory.Query) (harness.Runner, erro
 		}
 	}
 	c.users++
-	search := func(ctx context.Context, talk, question string, k int) ([]string, error) {
-		q := q
-		q.Scope, q.Text, q.Limit, q.NoTouch = memory.Scope{Agent: talk}, question, k, true
-		result, err := c.db.Memories().Recall(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		ids := make([]string, len(result.Hits))
-		for i, h := range result.Hits {
-			ids[i] = h.ID
-		}
-		return ids, nil
-	}
-	return &locomoRun{c.talks, search, c.close}, nil
+	q.NoTouch = true
+	return &locomoRun{c.talks, asking(c.db, q), c.close}, nil
 }
 
 // close closes the database with its last user.

@@ -38,17 +38,24 @@ func (m *memdb) Add(ctx context.Context, docs []peer.Document) error {
 
 // Search recalls within an agent's memories, and leaves no trace.
 func (m *memdb) Search(ctx context.Context, scope, query string, k int) ([]string, error) {
-	found, err := m.db.Memories().Recall(ctx, memory.Query{
-		Scope: memory.Scope{Agent: scope}, Text: query, Limit: k, Profile: m.profile, Graph: m.graph, NoTouch: true, OnlyWords: m.onlyWords,
-	})
-	if err != nil {
-		return nil, err
+	return asking(m.db, memory.Query{Profile: m.profile, Graph: m.graph, NoTouch: true, OnlyWords: m.onlyWords})(ctx, scope, query, k)
+}
+
+// asking recalls within an agent's memories as a query says.
+func asking(db *engine.DB, q memory.Query) searcher {
+	return func(ctx context.Context, agent, text string, k int) ([]string, error) {
+		q := q
+		q.Scope, q.Text, q.Limit = memory.Scope{Agent: agent}, text, k
+		found, err := db.Memories().Recall(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		ids := make([]string, len(found.Hits))
+		for i := range found.Hits {
+			ids[i] = found.Hits[i].ID
+		}
+		return ids, nil
 	}
-	ids := make([]string, len(found.Hits))
-	for i := range found.Hits {
-		ids[i] = found.Hits[i].ID
-	}
-	return ids, nil
 }
 
 // Close closes the database.

@@ -81,10 +81,13 @@ func Convert(ctx context.Context, from, to string, o *Options) (c Converted, err
 // unused refuses a name that something has.
 func unused(files vfs.FS, to string) error {
 	kind, what, err := fsys.KindOf(files, to)
-	if err == nil && kind != fsys.Missing {
-		err = &fault.Error{Kind: fault.ErrExists, What: doingConvert + "to " + to, Why: "it is there: " + what, Do: "name what does not exist; nothing is ever converted over a database"}
+	if err != nil {
+		return fault.Within(doingConvert+"to "+to, err)
 	}
-	return fault.Within(doingConvert+"to "+to, err)
+	if kind != fsys.Missing {
+		return &fault.Error{Kind: fault.ErrExists, What: doingConvert + "to " + to, Why: "it is there: " + what, Do: "name what does not exist; nothing is ever converted over a database"}
+	}
+	return nil
 }
 
 // converting is one conversion.

@@ -450,7 +450,7 @@ func TestFileFaults(t *testing.T) {
 func TestFileKilled(t *testing.T) {
 	const variable = "MEMDB_TEST_KILL_FILE"
 	if path := os.Getenv(variable); path != "" {
-		commitForEver(path)
+		commitForEver(t, path)
 		return
 	}
 	race.Sequential(t)
@@ -505,10 +505,11 @@ func TestFileKilled(t *testing.T) {
 
 // commitForEver stores two memories in each commit, in four goroutines, and prints what is
 // acknowledged.
-func commitForEver(path string) {
+func commitForEver(t *testing.T, path string) {
+	t.Helper()
 	db, err := Open(path, &Options{MemoryBudget: testBudget})
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -518,7 +519,8 @@ func commitForEver(path string) {
 				id := rand.Uint64()
 				two := []memory.Memory{{ID: fmt.Sprint(id), Scope: ofAda, Text: fmt.Sprint("one ", id)}, {ID: fmt.Sprint(id, "'"), Scope: ofAda, Text: fmt.Sprint("two ", id)}}
 				if _, err := db.Memories().StoreBatch(context.Background(), two, nil); err != nil {
-					panic(err)
+					t.Error(err)
+					return
 				}
 				mu.Lock()
 				fmt.Fprintln(os.Stdout, "acknowledged", id)

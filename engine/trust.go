@@ -39,8 +39,11 @@ func (tx *Tx) keepTrust() error {
 	var all []layout.Trust
 	changed := false
 	for _, s := range tx.db.spaces.All() {
-		t, unkept := s.Keep()
-		changed = changed || unkept
+		t, unkept := s.Unkept()
+		if unkept {
+			changed = true
+			tx.onApplied(func(uint64) error { s.Kept(t); return nil })
+		}
 		if t != (policy.Trust{}) {
 			all = append(all, layout.Trust{Space: s.Num, Figures: [layout.TrustFigures]float64{t.Asked, t.Stands, t.Squares, t.Compared, t.Follows}})
 		}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -28,9 +27,7 @@ func TestOperatingPage(t *testing.T) {
 			line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
 			verb, ours := strings.CutPrefix(line, "memdbctl ")
 			if !ours {
-				if out, err := exec.CommandContext(t.Context(), "sh", "-c", line).CombinedOutput(); err != nil {
-					t.Errorf("%s: %v: %s", line, err, out)
-				}
+				c.sh(line)
 				continue
 			}
 			args, err := words(verb)

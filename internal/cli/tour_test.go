@@ -45,11 +45,7 @@ func (c *cli) tour(line string) string {
 	c.t.Helper()
 	verb, ours := strings.CutPrefix(line, "memdbctl ")
 	if !ours {
-		out, err := exec.CommandContext(c.t.Context(), "sh", "-c", line).CombinedOutput()
-		if err != nil {
-			c.t.Errorf("%s: %v", line, err)
-		}
-		return string(out)
+		return c.sh(line)
 	}
 	args, err := words(verb)
 	if err != nil {
@@ -57,4 +53,14 @@ func (c *cli) tour(line string) string {
 	}
 	r := c.bare(args...)
 	return r.err + r.out
+}
+
+// sh runs a line of a page that is none of memdbctl's.
+func (c *cli) sh(line string) string {
+	c.t.Helper()
+	out, err := exec.CommandContext(c.t.Context(), "sh", "-c", line).CombinedOutput()
+	if err != nil {
+		c.t.Errorf("%s: %v: %s", line, err, out)
+	}
+	return string(out)
 }

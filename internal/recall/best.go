@@ -123,7 +123,7 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 		return nil, err
 	}
 	slices.SortFunc(lenders, func(a, b invindex.Hit) int { return cmp.Compare(a.Doc, b.Doc) })
-	asking, err := r.having(ctx, docsOf(lenders), invindex.Value{Field: layout.FieldTrait, Key: layout.TraitAsks})
+	asking, err := r.asking(ctx, docsOf(lenders))
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 	}
 	talks.share(m, most)
 	r.stage("terms")
-	if err := r.weighTurns(ctx, m, asking); err != nil {
+	if err := r.weighTurns(ctx, m); err != nil {
 		return nil, err
 	}
 	r.stage("turns")
@@ -183,6 +183,11 @@ func (r *recalling) having(ctx context.Context, docs []uint32, value invindex.Va
 	have := make([]bool, len(docs))
 	err := r.st.Index.Having(ctx, r.st.Postings, value, docs, have)
 	return have, state.TextError(doingRecall, err)
+}
+
+// asking says which of the documents, in ascending order, end with a question.
+func (r *recalling) asking(ctx context.Context, docs []uint32) ([]bool, error) {
+	return r.having(ctx, docs, invindex.Value{Field: layout.FieldTrait, Key: layout.TraitAsks})
 }
 
 // termScores are the scores of documents for the terms of the query, one term after the other.

@@ -7,9 +7,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
-	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -184,7 +182,7 @@ func (r *recalling) question(ctx context.Context, h *found) error {
 	if before == doctable.None || !r.set.Contains(before) {
 		return nil
 	}
-	asks, err := r.having(ctx, []uint32{before}, invindex.Value{Field: layout.FieldTrait, Key: layout.TraitAsks})
+	asks, err := r.asking(ctx, []uint32{before})
 	if err != nil || !asks[0] {
 		return err
 	}

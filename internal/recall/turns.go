@@ -49,13 +49,13 @@ func (r *recalling) others(ctx context.Context, l *leaning, docs []uint32) ([]bo
 }
 
 // weighTurns weighs the texts of the matches by what they are beside their words: who says them,
-// whether they ask, whether they say when, and when they were. asking says it of the first ones.
-func (r *recalling) weighTurns(ctx context.Context, m *matches, asking []bool) error {
+// whether they ask, whether they say when, and when they were.
+func (r *recalling) weighTurns(ctx context.Context, m *matches) error {
 	if len(m.docs) == 0 {
 		return nil
 	}
 	w := newTurnWeights(m.docs)
-	if err := w.asking(ctx, r, asking); err != nil {
+	if err := w.asking(ctx, r); err != nil {
 		return err
 	}
 	var err error
@@ -108,30 +108,14 @@ func (w *turnWeights) times(by float64, which []bool) {
 	}
 }
 
-// asking has turns that ask count less. What it is of the first matches is known.
-func (w *turnWeights) asking(ctx context.Context, r *recalling, known []bool) error {
-	var rest []uint32
-	for n, i := range w.places {
-		if int(i) >= len(known) {
-			rest = append(rest, w.docs[n])
-		}
+// asking has turns that ask count less.
+func (w *turnWeights) asking(ctx context.Context, r *recalling) error {
+	asks, err := r.asking(ctx, w.docs)
+	for i, doc := range w.docs {
+		asks[i] = asks[i] && r.st.Docs.Row(doc).Run != 0
 	}
-	more, err := r.having(ctx, rest, invindex.Value{Field: layout.FieldTrait, Key: layout.TraitAsks})
-	if err != nil {
-		return err
-	}
-	for n, i := range w.places {
-		asks := false
-		if int(i) < len(known) {
-			asks = known[i]
-		} else {
-			asks, more = more[0], more[1:]
-		}
-		if asks && r.st.Docs.Row(w.docs[n]).Run != 0 {
-			w.weights[n] *= policy.AskingTurn
-		}
-	}
-	return nil
+	w.times(policy.AskingTurn, asks)
+	return err
 }
 
 // timed has memories count more that say when, where the question asks for that, and those

@@ -312,12 +312,18 @@ func (s *Space) Remember(t policy.Trust) {
 	s.trust.of, s.trust.told, s.trust.turns = t, t, uint64(t.Asked)
 }
 
-// Keep returns what recalls go by, and whether that is not in the store yet, where it is kept now.
-func (s *Space) Keep() (t policy.Trust, unkept bool) {
+// Unkept returns what recalls go by, and whether that is not in the store yet.
+func (s *Space) Unkept() (t policy.Trust, unkept bool) {
 	s.trust.mu.Lock()
 	defer s.trust.mu.Unlock()
-	unkept, s.trust.unkept = s.trust.unkept, false
-	return s.trust.told, unkept
+	return s.trust.told, s.trust.unkept
+}
+
+// Kept notes that what recalls went by is in the store.
+func (s *Space) Kept(t policy.Trust) {
+	s.trust.mu.Lock()
+	defer s.trust.mu.Unlock()
+	s.trust.unkept = s.trust.told != t
 }
 
 // Teaches reports whether a question is to be learned from: the first ones, and then one of every
