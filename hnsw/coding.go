@@ -40,6 +40,7 @@ type coding struct {
 	usual atomic.Uint64
 	// Of the rows whose codes lie in the file, or of all; nil before there are any.
 	sketches atomic.Pointer[sketches]
+	cover    cover // which of them are in cells
 }
 
 // newCoding makes a coding about centres, for an index that has no rows in it yet.
