@@ -2,6 +2,8 @@ package hnsw
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -177,6 +179,29 @@ func TestCascadeOfFewRows(t *testing.T) {
 	mustLink(t, x)
 	if c, _ := x.coding.Load().cover.look(); c != nil || x.Bytes() >= before {
 		t.Errorf("cells of %d rows, where %d are too few; %d bytes, before %d", c.rows, x.graph.rows.Load(), x.Bytes(), before)
+	}
+}
+
+// TestPlacesStopWithTheirContext: where there is little time for it, rows get their places
+// by and by, and are found meanwhile.
+func TestPlacesStopWithTheirContext(t *testing.T) {
+	rng := random(t)
+	vecs := clustered(rng, 5*cellsPerCheck/2, 6, 4)
+	x := newGraph(t, Config{Dim: 6, Celled: 1})
+	for _, v := range vecs {
+		mustAdd(t, x, v)
+	}
+	w := newBuilder(x)
+	for _, want := range []int{3 * cellsPerCheck / 2, cellsPerCheck / 2, 0} {
+		if err := w.place(&patience{t.Context(), 0}); want > 0 != errors.Is(err, context.Canceled) {
+			t.Errorf("%d rows are to be left: %v", want, err)
+		}
+		if _, fresh := x.coding.Load().cover.look(); len(fresh) != want {
+			t.Errorf("%d rows have no place; want %d", len(fresh), want)
+		}
+		if missing, all := lost(t, x, vecs[:20], Search{K: 10, Slots: x.Len()}); missing > 0 {
+			t.Errorf("%d of %d hits are missing", missing, all)
+		}
 	}
 }
 

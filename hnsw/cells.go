@@ -133,12 +133,13 @@ func (c *cover) look() (*cells, []uint32) {
 	return all, *fresh
 }
 
-// settle takes the first n of the fresh slots off, as they are in these cells.
-func (c *cover) settle(g *graph, all *cells, n int) {
+// settle takes the first n of the fresh slots off, as they are in these cells, but for those
+// that are left.
+func (c *cover) settle(g *graph, all *cells, n int, left []uint32) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if fresh := c.fresh.Load(); fresh != nil {
-		rest := (*fresh)[n:]
+		rest := slices.Concat(left, (*fresh)[n:])
 		c.cells.Store(all)
 		c.fresh.Store(&rest)
 	}

@@ -56,23 +56,25 @@ func (w *builder) place(ctx context.Context) error {
 		return nil
 	}
 	p := newPlacer(c, all.clone())
-	n, err := w.placeRows(ctx, p, fresh)
-	if err != nil {
-		return err
-	}
+	n, left := w.placeRows(ctx, p, fresh)
 	rows := int(w.graph.rows.Load())
+	if len(left) > 0 {
+		c.cover.settle(w.graph, p.cells, len(fresh), left)
+		return ctx.Err()
+	}
 	if p.cells.rows > cellStale*rows+leastFresh || rows >= cellGrowth*all.chosen || n > rows/8 && p.off > cellMisfit*all.usual*float64(n) {
 		return w.placeAll(ctx, c)
 	}
-	c.cover.settle(w.graph, p.cells, len(fresh))
+	c.cover.settle(w.graph, p.cells, len(fresh), nil)
 	return nil
 }
 
-// placeRows gives some slots' rows their places, and returns how many there were.
-func (w *builder) placeRows(ctx context.Context, p *placer, slots []uint32) (n int, err error) {
+// placeRows gives some slots' rows their places, until the context is done, but some in any
+// case. It returns how many had one, and the slots that are left.
+func (w *builder) placeRows(ctx context.Context, p *placer, slots []uint32) (n int, left []uint32) {
 	for i, slot := range slots {
-		if i%cellsPerCheck == 0 && ctx.Err() != nil {
-			return n, ctx.Err()
+		if i > 0 && i%cellsPerCheck == 0 && ctx.Err() != nil {
+			return n, slots[i:]
 		}
 		if w.graph.live(slot) {
 			p.place(slot)
@@ -94,12 +96,12 @@ func (w *builder) placeAll(ctx context.Context, c *coding) error {
 	w.graph.mu.Unlock()
 	slots := w.graph.liveSlots(x.length.Load())
 	p := newPlacer(c, w.chooseCells(c, slots))
-	n, err := w.placeRows(ctx, p, slots)
-	if err != nil {
-		return err
+	n, left := w.placeRows(ctx, p, slots)
+	p.cells.chosen, p.cells.usual = len(slots), p.off/math.Max(1, float64(n))
+	c.cover.settle(w.graph, p.cells, fresh, left)
+	if len(left) > 0 {
+		return ctx.Err()
 	}
-	p.cells.chosen, p.cells.usual = n, p.off/math.Max(1, float64(n))
-	c.cover.settle(w.graph, p.cells, fresh)
 	return nil
 }
 
