@@ -109,6 +109,14 @@ func (c *coding) row(slot uint32) codeRow {
 	}
 }
 
+// vanishes reports whether rows are all so short that keys, which are as large as their
+// squares, have no digits to tell them apart: only the rows themselves have.
+func (c *coding) vanishes() bool {
+	const digits = 1e6
+	coded := load(&c.bounds.coded)
+	return coded*coded < digits*float64(c.dim)*codeMax*codeMax*math.SmallestNonzeroFloat32
+}
+
 // err returns at least the length of what the codes of a slot's row leave out.
 func (c *coding) err(slot uint32) float64 {
 	return float64(*(*float32)(unsafe.Add(c.codes.table.Load().At(slot), errOffset(c.dim))))

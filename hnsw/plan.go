@@ -30,6 +30,7 @@ type plan struct {
 	budget   int         // rows scored before a flat search is cheaper
 	keeps    bool        // the walk may go on with more candidates
 	seeded   bool        // it has begun anew from rows spread over all
+	spent    float64     // cost of the walks so far
 	// What a search by cells looks at; nil if there are none.
 	cells *cells
 	fresh []uint32
@@ -101,11 +102,16 @@ func (p *plan) wayOfAll() Strategy {
 	return Flat
 }
 
-// wideCosts reports whether a walk that keeps as many candidates costs more than looking at
-// all rows by cells.
-func (p *plan) wideCosts() bool {
-	return p.cells != nil && walkCost+walkCostPerEf*float64(p.ef) > p.costOfAll()
+// goesOn reports whether another walk, which keeps more candidates, leaves what all walks of a
+// search cost far below what looking at all rows does, which may have to follow.
+func (p *plan) goesOn(ef int) bool {
+	p.spent += walkCost + walkCostPerEf*float64(p.ef)
+	p.ef = ef
+	return ef <= widest && p.spent+walkCost+walkCostPerEf*float64(ef) <= p.costOfAll()/walkShare
 }
+
+// walkShare is one over the share of it that walks may cost.
+const walkShare = 4
 
 // plan computes what each way would cost.
 func (r *searcher) plan(s *Search) plan {
@@ -134,6 +140,8 @@ func (r *searcher) plan(s *Search) plan {
 	p.way, p.budget = s.Strategy, math.MaxInt
 	switch {
 	case p.way == Cascade && p.cells == nil:
+		p.way = Flat
+	case p.way == Planned && r.beam.coding.vanishes():
 		p.way = Flat
 	case p.way == Planned && (!ok || r.exactIsCheap(s, &p)):
 		p.way = p.wayOfAll()

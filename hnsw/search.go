@@ -170,7 +170,7 @@ func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if p.ef *= 2; p.ef > widest || p.wideCosts() || !r.goOn(s, p) {
+		if !p.goesOn(2*p.ef) || !r.goOn(s, p) {
 			return r.widen(ctx, s, p, hits)
 		}
 		if shown, ok = r.liveOnes(s); !ok {
