@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
@@ -164,7 +167,7 @@ func (p *pendingVersion) broughtBy(space uint16) layout.Version {
 // newSpaces are the spaces of the database, none yet. limits are nil but for tests.
 func (db *DB) newSpaces(limits *spaces.Limits) *spaces.Set {
 	h := spaces.Host{
-		Store: db.store, Tables: &db.tables, Dir: db.dir, Logger: db.logger, ReadOnly: db.readOnly && db.follows == nil, Limits: spaces.DefaultLimits(),
+		Store: db.store, Tables: &db.tables, Dir: db.dir, Logger: db.logger, ReadOnly: db.readOnly && db.follows == nil, Limits: measuredLimits(),
 		ID: func() [16]byte { return db.id },
 		View: func(ctx context.Context, fn func(*state.State) error) error {
 			return db.view(ctx, nil, func(tx *Tx) error { return fn(&tx.state) })
@@ -236,3 +239,19 @@ func (db *DB) waitForLinking(ctx context.Context) error {
 	}
 	return nil
 }
+
+// measuredLimits are the default ones, on this processor.
+func measuredLimits() spaces.Limits {
+	l := spaces.DefaultLimits()
+	l.BitRows = bitRows()
+	return l
+}
+
+// bitRows is measured once, so that all databases of a process plan alike.
+var bitRows = sync.OnceValue(func() int {
+	return hnsw.MeasureBits(func(f func()) time.Duration {
+		began := clock.System()
+		f()
+		return clock.System().Sub(began)
+	})
+})

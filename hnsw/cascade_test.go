@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 )
@@ -304,6 +305,29 @@ func TestPlannedCascade(t *testing.T) {
 	x.cfg.Sure = 1000
 	if got := way(Search{}); got.Way != Sweep {
 		t.Errorf("%+v where no more than 1,000 rows are to be looked at", got)
+	}
+}
+
+// TestMeasureBits: what is measured follows the processor within bounds.
+func TestMeasureBits(t *testing.T) {
+	for _, c := range []struct{ bits, codes time.Duration }{{1000, 1}, {1000, 12_000}, {1000, 15_000}, {1, 1_000_000}, {0, 0}} {
+		calls := 0
+		got := MeasureBits(func(f func()) time.Duration {
+			f()
+			if calls++; calls%2 == 1 {
+				return c.bits
+			}
+			return c.codes
+		})
+		want := min(max(int(c.codes/max(c.bits, 1))/bitsPart, leastBitRows), mostBitRows)
+		if got != want || calls != 2*measurings {
+			t.Errorf("%+v: %d rows, measured %d times; want %d", c, got, calls, want)
+		}
+	}
+	x := placed(t, Config{Dim: 4, BitRows: 2}, clustered(random(t), 20, 4, 2))
+	p := plan{matching: 1 << 20, cells: x.coding.Load().cover.cells.Load(), bitRows: 2}
+	if got := p.costOfAll(); got != cellsCost+10 {
+		t.Errorf("20 rows of which two take as long as one cost %v", got)
 	}
 }
 

@@ -102,6 +102,7 @@ type Config struct {
 	Seed           uint64 // of the choice of layers
 	Crossover      int    // rows below which no graph is built; 0 is [Crossover]
 	Celled         int    // rows from which on they lie in cells as well, see [Cascade]; 0 is [Crossover]
+	BitRows        int    // rows of a search by cells that take as long as one of a flat search, see [MeasureBits]; 0 is 5
 	Sure           int    // rows that a search that is to be sure looks at one by one at most, or what takes as long; 0 is 50,000
 }
 
@@ -128,6 +129,7 @@ func (c *Config) complete() error {
 		{"Builders", &c.Builders, 1, maxBuilders, 1},
 		{"Crossover", &c.Crossover, 1, MaxSlots, Crossover},
 		{"Celled", &c.Celled, 1, MaxSlots, Crossover},
+		{"BitRows", &c.BitRows, 1, MaxSlots, defaultBitRows},
 		{"Sure", &c.Sure, 1, MaxSlots, defaultSure},
 	} {
 		if *p.value == 0 {

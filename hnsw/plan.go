@@ -34,6 +34,9 @@ type plan struct {
 	// What a search by cells looks at; nil if there are none.
 	cells *cells
 	fresh []uint32
+	filed bool // codes lie in the file
+	// So many rows in cells take as long as one of a flat search.
+	bitRows float64
 }
 
 const defaultEf = 64
@@ -76,8 +79,11 @@ const (
 
 const (
 	// A search by cells costs that many rows of a flat search, and one for so many that lie
-	// in cells.
-	cellsCost, cellsShare = 3000, 5
+	// in cells, where nobody has measured it.
+	cellsCost, defaultBitRows = 3000, 5
+	// So many times as much where codes lie in the file, from which some hundreds or thousands
+	// are read.
+	filedCost = 4
 	// What a search that is to be sure may cost: as much as a walk that finds nearly all of
 	// the best rows, whatever the query, which keeps some 2,000 candidates. Of 24,000 rows of
 	// 40 topics (cosine .9 within) one with 640 found .954 for queries of other topics, one
@@ -91,7 +97,11 @@ func (p *plan) costOfAll() float64 {
 	if p.cells == nil {
 		return flat
 	}
-	return min(flat, cellsCost+float64(p.cells.rows)/cellsShare+float64(len(p.fresh)))
+	cells := cellsCost + float64(p.cells.rows)/p.bitRows
+	if p.filed {
+		cells *= filedCost
+	}
+	return min(flat, cells+float64(len(p.fresh)))
 }
 
 // wayOfAll is that way.
@@ -137,6 +147,8 @@ func (r *searcher) plan(s *Search) plan {
 		return p
 	}
 	p.cells, p.fresh = r.beam.coding.cover.look()
+	p.bitRows = float64(r.x.cfg.BitRows)
+	p.filed = r.beam.coding.codes.filed.Load() > 0
 	p.way, p.budget = s.Strategy, math.MaxInt
 	switch {
 	case p.way == Cascade && p.cells == nil:

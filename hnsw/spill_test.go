@@ -81,6 +81,26 @@ func TestRowsInAFile(t *testing.T) {
 	}
 }
 
+// TestCascadeInAFile: rows whose codes lie in the file, or that a reader alone has, are found
+// by their bits.
+func TestCascadeInAFile(t *testing.T) {
+	rng := random(t)
+	const n, dim = 1500, 256
+	vecs := clustered(rng, n, dim, 12)
+	own := func(slot uint32, dst []float32) ([]float32, error) { return append(dst, vecs[slot]...), nil }
+	for _, cfg := range []Config{
+		{Dim: dim, File: scratchFile(t)}, {Dim: dim, File: scratchFile(t), Truth: own}, {Dim: dim, Truth: own, Metric: L2},
+	} {
+		x := placed(t, cfg, vecs[:n-100])
+		for _, v := range vecs[n-100:] {
+			mustAdd(t, x, v)
+		}
+		if missing, all := lost(t, x, vecs[n-40:], Search{K: 10, Slots: x.Len()}); missing > 1 {
+			t.Errorf("file %t, truth %t: %d of %d hits are missing", cfg.File != nil, cfg.Truth != nil, missing, all)
+		}
+	}
+}
+
 // fullFile has room for so many bytes.
 type fullFile struct {
 	*os.File

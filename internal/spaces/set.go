@@ -45,6 +45,9 @@ type Limits struct {
 	// Sketched is the number of vectors from which on those in memory have sketches: the
 	// codes of fewer stay in a processor's caches.
 	Sketched int
+	// BitRows is how fast the processor compares vectors by their bits, as hnsw.MeasureBits
+	// says; 0 where nobody has measured it.
+	BitRows int
 	// FillLeast is how many vectors searches must have read from the store before all
 	// are read.
 	FillLeast int64
@@ -200,7 +203,7 @@ func (ss *Set) New(num uint16, name string, dim int, metric hnsw.Metric, model s
 func (ss *Set) IndexConfig(s *Space) hnsw.Config {
 	return hnsw.Config{
 		Dim: s.Dim, Metric: s.Metric, Seed: uint64(s.Num), Crossover: ss.Limits.Crossover,
-		File: s.File, CodeMemory: ss.Codes, Sketched: ss.Limits.Sketched, Truth: noTruth, Rows: ss.rows,
+		File: s.File, CodeMemory: ss.Codes, Sketched: ss.Limits.Sketched, BitRows: ss.Limits.BitRows, Truth: noTruth, Rows: ss.rows,
 	}
 }
 
