@@ -43,6 +43,8 @@ type graph struct {
 	// What walks start from besides, and how many times the candidates that are asked
 	// for they keep: see prove.
 	entries atomic.Pointer[[]uint32]
+	blocks  atomic.Pointer[blocks] // nil: there are none
+	unfit   atomic.Int64           // nodes there were when blocks misled walks last
 	effort  atomic.Int32
 	// Nodes there were then, and when the effort was chosen; the builder's.
 	proved, measured int64
@@ -76,7 +78,7 @@ func (g *graph) bytes(slots uint32) int64 {
 	nodes, _ := g.nodes.bytes(slots)
 	links, _ := g.links.bytes(slots)
 	uppers, _ := g.uppers.bytes(g.uppersEnd)
-	return nodes + links + uppers
+	return nodes + links + uppers + g.blocks.Load().memory(slots)
 }
 
 func (g *graph) growTo(n uint32) error {
@@ -150,6 +152,9 @@ func (g *graph) setNeighbours(slot uint32, level int, to []uint32) {
 			list[i].Store(v)
 		}
 	}
+	if level == 0 {
+		g.changed(slot)
+	}
 }
 
 // entryPoint returns where searches begin: a node of the highest layer.
@@ -191,6 +196,9 @@ func (g *graph) markLinked(slot uint32) {
 	n.state.Store(n.state.Load() | stateLinked)
 	g.linked.Add(1)
 	g.work.Add(1)
+	if k := g.blocks.Load(); k != nil {
+		k.uncoded.Add(1)
+	}
 }
 
 // room returns how many links a node has in a layer.
@@ -216,4 +224,5 @@ func (g *graph) forceLink(from, to uint32) {
 		i++
 	}
 	list[i].Store(to + 1)
+	g.changed(from)
 }

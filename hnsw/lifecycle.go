@@ -144,6 +144,7 @@ func (g *graph) reclaim(free []uint32) []uint32 {
 		n := g.node(slot)
 		n.state.Store(0)
 		g.setNeighbours(slot, 0, nil)
+		g.blocks.Load().forget(slot)
 		if first := n.upper.Load(); first != 0 {
 			level := g.level(slot)
 			for l := 1; l <= level; l++ {

@@ -72,7 +72,10 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	if err := builders[0].repair(ctx); err != nil {
 		return err
 	}
-	return builders[0].prove(ctx, proofEnd)
+	if err := builders[0].prove(ctx, proofEnd); err != nil {
+		return err
+	}
+	return builders[0].recode(ctx)
 }
 
 // SetBuilders changes how many goroutines the calls of Link use that begin after
@@ -132,6 +135,7 @@ type builder struct {
 	near   []candidate
 	row    []float32
 	queue  []uint32 // see spread
+	coder  blockCoder
 	yields bool
 	turn   turn.Turn
 }
@@ -278,6 +282,9 @@ func (w *builder) linkBack(from, to uint32, level int) bool {
 		switch list[i].Load() {
 		case 0:
 			list[i].Store(to + 1)
+			if level == 0 {
+				g.changed(from)
+			}
 			return true
 		case to + 1:
 			return true

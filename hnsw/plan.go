@@ -20,12 +20,15 @@ type plan struct {
 	strategy Strategy // that was asked for
 	way      Strategy
 	ef       int
-	from     []candidate // where a walk begins
+	from     []candidate // where a walk over links begins, once it is known
 	matching int         // at most
 	share    float64     // of the rows, what matches at most
 	budget   int         // rows scored before a flat search is cheaper
 	keeps    bool        // the walk may go on with more candidates
 	seeded   bool        // it has begun anew from rows spread over all
+	near     float64     // of the rows near the query, what matches; 0 where it was not looked at
+	auto     bool        // its candidates were not asked for
+	hopped   bool        // the walk was one over blocks
 }
 
 const defaultEf = 64
@@ -70,6 +73,7 @@ const (
 func (r *searcher) plan(s *Search) plan {
 	p := plan{strategy: s.Strategy, way: Flat, ef: s.Ef, matching: int(s.Slots), share: 1}
 	if p.ef == 0 {
+		p.auto = true
 		p.ef = max(defaultEf, 2*s.K)
 	}
 	p.ef = max(p.ef, s.K)
@@ -107,9 +111,10 @@ func (r *searcher) plan(s *Search) plan {
 		return p
 	}
 	p.keeps = s.Strategy == Planned && !s.Rough && r.beam.sketches == nil
-	p.from = r.beam.approach(entry, top, 0, arriveExpand)
 	if s.Strategy == Planned && s.Within != nil && p.share < nearlyAll {
+		p.from = r.beam.approach(entry, top, 0, arriveExpand)
 		near := r.nearShare(p.from, s)
+		p.near = near
 		if near < p.share/awayShare {
 			p.ef *= awayEf
 		}

@@ -146,6 +146,7 @@ func (w *builder) linkWhereRoom(from, to uint32) bool {
 		switch list[i].Load() {
 		case 0:
 			list[i].Store(to + 1)
+			w.graph.changed(from)
 			return true
 		case to + 1:
 			return true

@@ -53,6 +53,7 @@ type searcher struct {
 	truth  Truth
 	best   topK // by their exact scores
 	sure   bool // see allow
+	hop    hop
 }
 
 func newSearcher(x *Index) *searcher {
@@ -119,7 +120,8 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) (hits []H
 func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 	p := r.plan(s)
 	r.allow(false, deviationsWalk)
-	found := p.way != Flat && r.walk(s, &p)
+	p.hopped = r.hops(s, &p)
+	found := p.way != Flat && (p.hopped || r.walk(s, &p))
 	if !found && p.way == Sweep && s.Within != nil && s.Strategy == Planned && p.share >= withinShare {
 		p.way = Within
 		found = r.walk(s, &p)
@@ -135,7 +137,10 @@ func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
 		return r.rough(r.byCodes(shown, s.K), s.K), nil
 	}
 	hits, err := r.look(shown, s.K)
-	for p.keeps && err == nil && r.unsure(hits, &p) {
+	if p.auto && p.keeps && err == nil && p.matching <= flatAnyway && r.level(hits, &p) {
+		return r.searchFlat(ctx, s)
+	}
+	for p.keeps && err == nil && (r.unsure(hits, &p) || p.auto && r.level(hits, &p)) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -190,7 +195,7 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 		return false
 	}
 	if b.shown < b.ef {
-		return !p.seeded // what it met has no links to others
+		return !p.seeded && !p.hopped // what it met has no links to others
 	}
 	last, v := b.found[len(b.found)-1], &r.probe.codes
 	if hits[0].Score == hits[len(hits)-1].Score {
@@ -201,9 +206,40 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 	return float64(last.score)+v.shift+likely >= r.keyOf(bar)
 }
 
+// levelShare is how much further from the query the last candidate lies than the last hit
+// where a walk is likely to have found what there is: of photographs and of mixtures nearly
+// all queries are above it. Where so many rows are as far from the query, a walk that keeps
+// no more of them meets those that are a little closer by chance.
+// A walk over links keeps the closest of all that it has met, which lie closer together than
+// those that one over blocks has followed.
+const levelShare, levelByLinks = 1.1, 1.05
+
+// level reports whether what the walk kept is about as far from the query as the hits, so
+// that it may have left out as many that are closer.
+func (r *searcher) level(hits []Hit, p *plan) bool {
+	b, v := r.beam, &r.probe.codes
+	if len(hits) == 0 || b.shown < b.ef {
+		return false
+	}
+	last := max(0, v.square-2*float64(b.found[len(b.found)-1].score))
+	hit := max(0, v.square-2*(r.keyOf(hits[len(hits)-1].Score)-v.shift))
+	share := levelShare
+	if !p.hopped {
+		share = levelByLinks
+	}
+	return last < share*share*hit
+}
+
 // goOn has the walk keep more candidates, of those it has met as well. It reports false
 // if that would take longer than a flat search.
 func (r *searcher) goOn(s *Search, p *plan) bool {
+	if p.hopped {
+		if r.hops(s, p) {
+			return true
+		}
+		p.hopped = false
+		return r.walk(s, p)
+	}
 	if !p.seeded {
 		p.seeded = true
 		r.beam.seed(s.Slots, min(max(int(s.Slots)/seedShare, leastSeeds), mostSeeds))
@@ -264,6 +300,9 @@ func (r *searcher) rough(found []candidate, k int) []Hit {
 // found too few.
 func (r *searcher) walk(s *Search, p *plan) bool {
 	b := r.beam
+	if entry, top, ok := r.x.graph.entryPoint(); ok && p.from == nil {
+		p.from = b.approach(entry, top, 0, arriveExpand)
+	}
 	b.within, b.visible = s.Within, r.visible(s)
 	b.reset(p.ef)
 	b.keep(p.keeps)

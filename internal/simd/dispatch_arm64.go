@@ -96,3 +96,18 @@ func hadamardNEON(v, factors *float32, n int)
 
 //go:noescape
 func prefetch(p unsafe.Pointer)
+
+func blockTables(v []float32, scale float32, table []uint8) { blockTablesGo(v, scale, table) }
+
+func scanBlock(q *QueryTables, block unsafe.Pointer, base, bar float32, found *Found) int {
+	return scanBlockGo(q, block, base, bar, found)
+}
+
+func absorb(p *Pool, found *Found, n int, set []uint64) uint64 { return absorbGo(p, found, n, set) }
+
+func prefetchLines(p unsafe.Pointer, n int) {
+	for ; n > 0; n -= 2 { // prefetch takes two
+		prefetch(p)
+		p = unsafe.Add(p, 128)
+	}
+}
