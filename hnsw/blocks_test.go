@@ -7,11 +7,13 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
 // Estimates of neighbours' costs are off by chance, by little, and not to one side.
 func TestBlockEstimates(t *testing.T) {
+	race.Sequential(t)
 	const dim = 256
 	for _, metric := range allMetrics {
 		t.Run(metric.String(), func(t *testing.T) {
@@ -101,6 +103,7 @@ func checkBlocks(t *testing.T, x *Index) {
 
 // Blocks follow links and rows, whatever comes, goes and takes the slots of others.
 func TestBlocksFollow(t *testing.T) {
+	race.Sequential(t)
 	const dim, rows = 128, 1200
 	for _, metric := range allMetrics {
 		t.Run(metric.String(), func(t *testing.T) {
@@ -126,6 +129,7 @@ func TestBlocksFollow(t *testing.T) {
 // Walks over blocks find about what walks over links find, in filters and among removed
 // rows as well.
 func TestHops(t *testing.T) {
+	race.Sequential(t)
 	const dim = 128
 	for _, metric := range allMetrics {
 		t.Run(metric.String(), func(t *testing.T) {
@@ -169,6 +173,7 @@ func TestHops(t *testing.T) {
 
 // There are blocks as long as they fit, and none where signs tell nothing.
 func TestBlockMemory(t *testing.T) {
+	race.Sequential(t)
 	const dim = 128
 	rng := random(t)
 	vecs := clustered(rng, 2000, dim, 40)

@@ -16,12 +16,14 @@ const (
 	stateLive    = 1 << iota // the slot holds a row
 	stateClaimed             // Link has begun to link it, or has done so
 	stateLinked              // a search can meet it in the graph
+	stateTwin                // it is found where the node is that has the same codes
 )
 
 // node is the fixed part of a slot in the graph.
 type node struct {
 	state atomic.Uint32
 	upper atomic.Uint32 // 1 + the first of its level() records in uppers; 0 without
+	twin  atomic.Uint32 // 1 + the next row with the same codes; 0 without
 }
 
 // graph holds the links between slots. A link is stored as the slot plus one;
@@ -43,6 +45,8 @@ type graph struct {
 	// What walks start from besides, and how many times the candidates that are asked
 	// for they keep: see prove.
 	entries atomic.Pointer[[]uint32]
+	equals  atomic.Pointer[equals] // nil: codes are not compared
+	twins   atomic.Int64           // rows that are
 	blocks  atomic.Pointer[blocks] // nil: there are none
 	unfit   atomic.Int64           // nodes there were when blocks misled walks last
 	effort  atomic.Int32
@@ -78,7 +82,7 @@ func (g *graph) bytes(slots uint32) int64 {
 	nodes, _ := g.nodes.bytes(slots)
 	links, _ := g.links.bytes(slots)
 	uppers, _ := g.uppers.bytes(g.uppersEnd)
-	return nodes + links + uppers + g.blocks.Load().memory(slots)
+	return nodes + links + uppers + g.blocks.Load().memory(slots) + g.equals.Load().memory()
 }
 
 func (g *graph) growTo(n uint32) error {

@@ -147,6 +147,10 @@ func (r *searcher) hops(s *Search, p *plan) bool {
 	h := &r.hop
 	h.ask(k, r.probe.own, p.pool())
 	h.start(k, from, b)
+	if slot, ok := r.equal(); ok {
+		h.found.IDs[0], h.found.Costs[0] = slot, -b.scoreOne(slot)
+		h.absorb(1, &b.visited)
+	}
 	b.hop(h, k, p.budget)
 	runtime.KeepAlive(k)
 	return b.shown >= s.K || b.shown >= p.matching
@@ -170,6 +174,7 @@ func (b *beam) hop(h *hop, k *blocks, budget int) {
 		}
 		simd.PrefetchLines(codes.At(slot), lines)
 	}
+	twins := b.x.graph.twins.Load() > 0
 	var id [1]uint32
 	var key [1]float32
 	for b.steps <= budget {
@@ -194,6 +199,9 @@ func (b *beam) hop(h *hop, k *blocks, budget int) {
 		}
 		if key[0] > b.bar() && !b.hides(slot) {
 			b.insert(key[0], slot|markExpanded)
+		}
+		if twins {
+			b.addTwins(slot, key[0])
 		}
 	}
 }

@@ -222,7 +222,7 @@ func (x *Index) Stats() Stats {
 	memory, file := x.sizes()
 	return Stats{
 		Slots:   int(x.length.Load()),
-		Linked:  int(x.graph.linked.Load()),
+		Linked:  x.Linked(),
 		Removed: int(x.graph.dead.Load()),
 		Pending: len(*x.graph.pending.Load()),
 		Bytes:   memory, FileBytes: file,
@@ -234,7 +234,7 @@ func (x *Index) Pending() int { return len(*x.graph.pending.Load()) }
 
 // Linked returns how many rows are in the graph, removed ones that searches step
 // over included.
-func (x *Index) Linked() int { return int(x.graph.linked.Load()) }
+func (x *Index) Linked() int { return int(x.graph.linked.Load() + x.graph.twins.Load()) }
 
 // Work counts what Link has done since the index was made or read: the slots that it
 // linked, and those that it led around removed ones, which takes three quarters as long.

@@ -48,6 +48,7 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	if g.linked.Load() == 0 && g.rows.Load() < int64(x.cfg.Crossover) {
 		return ctx.Err()
 	}
+	x.gatherEquals()
 	builders := make([]*builder, x.builders.Load())
 	for i := range builders {
 		builders[i] = newBuilder(x)
@@ -198,8 +199,12 @@ func signedCodes(codes []uint8, dst []int8) (sum int32) {
 func (w *builder) link(slot uint32) (err error) {
 	defer w.beam.x.spill.guard()(&err)
 	g := w.graph
+	if g.becomesTwin(slot) {
+		return nil
+	}
 	level := g.level(slot)
 	if err := g.allocUpper(slot, level); err != nil {
+		g.equals.Load().drop(slot)
 		g.unclaim(slot)
 		return err
 	}

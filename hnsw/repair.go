@@ -84,6 +84,9 @@ func (w *builder) leadAround(ctx context.Context, removed []uint32) error {
 	if err := w.recode(ctx); err != nil {
 		return err
 	}
+	for _, slot := range removed {
+		g.equals.Load().drop(slot)
+	}
 	g.drop(removed)
 	g.proved = 0
 	for _, slot := range isolated {
@@ -173,6 +176,7 @@ func (g *graph) drop(slots []uint32) {
 	gone := make(map[uint32]struct{}, len(slots))
 	for _, slot := range slots {
 		gone[slot] = struct{}{}
+		g.orphan(slot)
 		n := g.node(slot)
 		n.state.Store(n.state.Load() &^ stateLinked)
 	}

@@ -54,6 +54,7 @@ type searcher struct {
 	best   topK // by their exact scores
 	sure   bool // see allow
 	hop    hop
+	codes  []uint8 // see equal
 }
 
 func newSearcher(x *Index) *searcher {
@@ -246,10 +247,14 @@ func (r *searcher) goOn(s *Search, p *plan) bool {
 	}
 	r.beam.widen(p.ef)
 	r.startPending(s)
+	ok := false
 	if p.way == Within {
-		return r.walkWithin(p)
+		ok = r.walkWithin(p)
+	} else {
+		ok = r.beam.walk(0, p.budget)
 	}
-	return r.beam.walk(0, p.budget)
+	r.beam.findTwins()
+	return ok
 }
 
 const (
@@ -310,6 +315,9 @@ func (r *searcher) walk(s *Search, p *plan) bool {
 	r.startPending(s)
 	b.start(p.from...)
 	b.enter()
+	if slot, ok := r.equal(); ok {
+		b.start(candidate{b.scoreOne(slot), slot})
+	}
 	if r.x.cfg.Metric == Dot && p.strategy == Planned {
 		// The longest rows are closest to most, and have links to each other alone.
 		b.seed(s.Slots, leastSeeds)
@@ -321,6 +329,7 @@ func (r *searcher) walk(s *Search, p *plan) bool {
 	} else if !b.walk(0, p.budget) {
 		return false
 	}
+	b.findTwins()
 	return b.shown >= s.K || b.shown >= p.matching
 }
 
