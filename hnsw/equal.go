@@ -1,10 +1,12 @@
 package hnsw
 
 import (
+	"encoding/binary"
 	"math"
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/zeebo/xxh3"
 )
@@ -277,25 +279,49 @@ func (b *beam) findTwins() {
 	}
 }
 
+// sameAs is what the rows have in common that are the query, and the hash of it.
+func (r *searcher) sameAs() (l likeness, hash uint64) {
+	r.codes = unsignedCodes(r.beam.query.Codes, r.codes[:0])
+	l.scale, l.codes = r.beam.query.Scale, r.codes
+	if c := r.beam.coding; c.grouped() {
+		l.group = r.beam.frames.home
+	} else if !c.rounds && c.metric == Cosine {
+		l.scale = float32(unitScale(r.codes))
+	}
+	return l, l.hash()
+}
+
+// unsignedCodes appends to dst what signedCodes takes the offset off.
+func unsignedCodes(codes []int8, dst []uint8) []uint8 {
+	const zeros = codeZero * 0x0101010101010101
+	b := unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(codes))), len(codes))
+	for ; len(b) >= 8; b = b[8:] {
+		dst = binary.LittleEndian.AppendUint64(dst, binary.LittleEndian.Uint64(b)^zeros)
+	}
+	for _, c := range b {
+		dst = append(dst, c^codeZero)
+	}
+	return dst
+}
+
+// equals returns the table by which the query is looked up, nil if it is not to be: under
+// Dot the row that is the query need not be the best.
+func (r *searcher) equals() *equals {
+	c, e := r.beam.coding, r.x.graph.equals.Load()
+	if e == nil || e.of != c || c.metric == Dot {
+		return nil
+	}
+	return e
+}
+
 // equal returns the node whose codes are those of the query, to begin from: the row that
 // is the query is among it and its twins.
 func (r *searcher) equal() (slot uint32, ok bool) {
-	c, e := r.beam.coding, r.x.graph.equals.Load()
-	if e == nil || e.of != c || c.metric == Dot {
+	e := r.equals()
+	if e == nil {
 		return 0, false
 	}
-	if cap(r.codes) < c.dim {
-		r.codes = make([]uint8, c.dim)
-	}
-	r.codes = r.codes[:c.dim]
-	scale := quantize(r.probe.own, r.codes)
-	if !c.rounds && c.metric == Cosine {
-		scale = unitScale(r.codes)
-	}
-	l := likeness{scale: float32(scale), codes: r.codes}
-	if c.grouped() {
-		l.group = r.beam.frames.home
-	}
-	slot, ok = e.find(l, l.hash())
+	l, hash := r.sameAs()
+	slot, ok = e.find(l, hash)
 	return slot, ok && slot < r.beam.limit
 }
