@@ -93,11 +93,11 @@ func (e *equals) add(slot uint32, hash uint64) {
 	if 4*(e.used+1) > 3*len(table) {
 		table = e.grown(table)
 	}
-	place(table, slot, hash)
+	put(table, slot, hash)
 	e.used++
 }
 
-func place(table []atomic.Uint32, slot uint32, hash uint64) {
+func put(table []atomic.Uint32, slot uint32, hash uint64) {
 	at := int(hash) & (len(table) - 1)
 	for table[at].Load() != 0 {
 		at = (at + 1) & (len(table) - 1)
@@ -117,7 +117,7 @@ func (e *equals) grown(old []atomic.Uint32) []atomic.Uint32 {
 	for i := range old {
 		if held := old[i].Load(); held != 0 && held != goneEqual {
 			l := e.of.likeness(held - 1)
-			place(table, held-1, l.hash())
+			put(table, held-1, l.hash())
 		}
 	}
 	e.used = n

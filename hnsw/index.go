@@ -18,6 +18,14 @@
 // [Config].Sketched rows in memory have one, too, for callers that compare many rows
 // with a query through an [Estimator].
 //
+// # Cells
+//
+// Up to a quarter of a million rows lie in cells as well, by one bit a component about the
+// nearest of some hundred centres, by which a search looks at all of them at about the cost
+// of a walk that finds nearly all of the best: see [Cascade]. That is how a search is
+// answered that asks for no number of candidates, and the second look of one that a walk
+// left unsure.
+//
 // # The graph
 //
 // [Index.Link] connects rows into a hierarchical navigable small world (Malkov
@@ -99,6 +107,8 @@ type Config struct {
 	Builders       int    // goroutines that Link uses, see SetBuilders. 1 to 64; 0 is 1, whose graph depends on Seed and the order of calls alone
 	Seed           uint64 // of the choice of layers
 	Crossover      int    // rows below which no graph is built; 0 is [Crossover]
+	Celled         int    // rows from which on they lie in cells as well, see [Cascade]; 0 is [Crossover]
+	Sure           int    // rows that a search that is to be sure looks at one by one at most, or what takes as long; 0 is 50,000
 }
 
 func (c *Config) complete() error {
@@ -123,6 +133,8 @@ func (c *Config) complete() error {
 		{"EfConstruction", &c.EfConstruction, 1, maxEfConstruction, defaultEfConstruction},
 		{"Builders", &c.Builders, 1, maxBuilders, 1},
 		{"Crossover", &c.Crossover, 1, MaxSlots, Crossover},
+		{"Celled", &c.Celled, 1, MaxSlots, Crossover},
+		{"Sure", &c.Sure, 1, MaxSlots, defaultSure},
 	} {
 		if *p.value == 0 {
 			*p.value = p.def
@@ -202,7 +214,7 @@ func (x *Index) sizes() (memory, file int64) {
 	c := x.coding.Load()
 	codes, codesFile := c.codes.bytes(n)
 	rows, rowsFile := x.rows.bytes(n)
-	return codes + rows + c.sketches.Load().bytes(n) + x.graph.bytes(n), codesFile + rowsFile
+	return codes + rows + c.sketches.Load().bytes(n) + c.cover.bytes() + x.graph.bytes(n), codesFile + rowsFile
 }
 
 // Stats says what an index holds.
@@ -243,7 +255,7 @@ func (x *Index) Work() uint64 { return x.graph.work.Load() }
 // Due reports whether Link has anything to do.
 func (x *Index) Due() bool {
 	g := &x.graph
-	return x.Pending() > 0 && (g.linked.Load() > 0 || g.rows.Load() >= int64(x.cfg.Crossover)) || g.repairDue() || x.blocksDue()
+	return x.Pending() > 0 && (g.linked.Load() > 0 || g.rows.Load() >= int64(x.cfg.Crossover)) || g.repairDue() || x.blocksDue() || x.cellsDue()
 }
 
 // keepsRows says whether float32 rows are kept beside the codes.
@@ -272,6 +284,7 @@ func (x *Index) Add(vec []float32) (slot uint32, err error) {
 	x.vec = x.prepare(vec, norm, x.vec[:0])
 	off := x.store(slot, x.vec)
 	x.graph.announce(slot)
+	x.coding.Load().cover.note(&x.graph, slot)
 	if slot == x.length.Load() {
 		x.length.Store(slot + 1)
 	}

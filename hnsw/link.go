@@ -53,6 +53,9 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	for i := range builders {
 		builders[i] = newBuilder(x)
 	}
+	if err := builders[0].place(ctx); err != nil {
+		return err
+	}
 	if builders[0].yields && g.removedShare(repairFirst) {
 		if err := builders[0].repair(ctx); err != nil {
 			return err
@@ -76,7 +79,10 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	if err := builders[0].prove(ctx, proofEnd); err != nil {
 		return err
 	}
-	return builders[0].recode(ctx)
+	if err := builders[0].recode(ctx); err != nil {
+		return err
+	}
+	return builders[0].place(ctx)
 }
 
 // SetBuilders changes how many goroutines the calls of Link use that begin after

@@ -38,23 +38,30 @@ type Search struct {
 	// search may still end flat: where there is no graph, where Exact is asked
 	// for, and where a walk found fewer than there are.
 	Strategy Strategy
+	// Sure asks for the best there are, as Exact does, where that costs no more than a walk
+	// that would find nearly all of them: Ef is for where it does not. So does Ef 0.
+	Sure bool
+	// Told is filled in with how the answer was found, where it is not nil.
+	Told *Told
 }
 
 // searcher is what one search needs of memory.
 type searcher struct {
-	x      *Index
-	probe  probe
-	beam   *beam
-	within *Set // the part of the search's set that lies below its limit
-	flat   flatSearch
-	ids    []uint32
-	out    []float32
-	row    []float32
-	truth  Truth
-	best   topK // by their exact scores
-	sure   bool // see allow
-	hop    hop
-	codes  []uint8 // see equal
+	x       *Index
+	probe   probe
+	beam    *beam
+	within  *Set // the part of the search's set that lies below its limit
+	flat    flatSearch
+	cascade cascade
+	told    Told
+	ids     []uint32
+	out     []float32
+	row     []float32
+	truth   Truth
+	best    topK // by their exact scores
+	sure    bool // see allow
+	hop     hop
+	codes   []uint8 // see equal
 }
 
 func newSearcher(x *Index) *searcher {
@@ -81,8 +88,8 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) (hits []H
 	if s.K < 0 || s.Ef < 0 {
 		return nil, fmt.Errorf("%w: a search with k %d and ef %d; neither can be negative", ErrConfig, s.K, s.Ef)
 	}
-	if s.Strategy > Within {
-		return nil, fmt.Errorf("%w: no search strategy %d; the last is %d", ErrConfig, s.Strategy, Within)
+	if s.Strategy > Cascade {
+		return nil, fmt.Errorf("%w: no search strategy %d; the last is %d", ErrConfig, s.Strategy, Cascade)
 	}
 	defer x.spill.guard()(&err)
 	if err := x.spill.err(); err != nil {
@@ -118,38 +125,59 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) (hits []H
 
 // search goes the way that is planned, and falls back on others where that one
 // comes to nothing.
-func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
+func (r *searcher) search(ctx context.Context, s *Search) (hits []Hit, err error) {
+	r.told = Told{}
 	p := r.plan(s)
+	r.told.Way = p.way
+	switch p.way {
+	case Flat:
+		hits, err = r.searchFlat(ctx, s)
+	case Cascade:
+		hits, err = r.searchCells(ctx, s, p.cells, p.fresh)
+	default:
+		hits, err = r.searchGraph(ctx, s, &p)
+	}
+	r.tell(s)
+	return hits, err
+}
+
+// searchAll looks at all rows, in the way that costs less.
+func (r *searcher) searchAll(ctx context.Context, s *Search, p *plan) ([]Hit, error) {
+	if r.told.Way = p.wayOfAll(); r.told.Way == Cascade {
+		return r.searchCells(ctx, s, p.cells, p.fresh)
+	}
+	return r.searchFlat(ctx, s)
+}
+
+// searchGraph walks, and looks at all rows where that comes to nothing.
+func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, error) {
 	r.allow(false, deviationsWalk)
-	p.hopped = r.hops(s, &p)
-	found := p.way != Flat && (p.hopped || r.walk(s, &p))
+	p.hopped = r.hops(s, p)
+	found := p.hopped || r.walk(s, p)
 	if !found && p.way == Sweep && s.Within != nil && s.Strategy == Planned && p.share >= withinShare {
-		p.way = Within
-		found = r.walk(s, &p)
+		p.way, r.told.Way = Within, Within
+		found = r.walk(s, p)
 	}
 	if !found {
-		return r.searchFlat(ctx, s)
+		return r.searchAll(ctx, s, p)
 	}
 	shown, ok := r.liveOnes(s)
 	if !ok {
-		return r.searchFlat(ctx, s)
+		return r.searchAll(ctx, s, p)
 	}
 	if s.Rough {
 		return r.rough(r.byCodes(shown, s.K), s.K), nil
 	}
 	hits, err := r.look(shown, s.K)
-	if p.auto && p.keeps && err == nil && p.matching <= flatAnyway && r.level(hits, &p) {
-		return r.searchFlat(ctx, s)
-	}
-	for p.keeps && err == nil && (r.unsure(hits, &p) || p.auto && r.level(hits, &p)) {
+	for p.keeps && err == nil && (r.unsure(hits, p) || p.auto && r.level(hits, p)) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if p.ef *= 2; p.ef > widest || !r.goOn(s, &p) {
-			return r.widen(ctx, s, &p, hits)
+		if !p.goesOn(2*p.ef) || !r.goOn(s, p) {
+			return r.widen(ctx, s, p, hits)
 		}
 		if shown, ok = r.liveOnes(s); !ok {
-			return r.searchFlat(ctx, s)
+			return r.searchAll(ctx, s, p)
 		}
 		hits, err = r.look(shown, s.K)
 	}
@@ -284,10 +312,11 @@ func (b *beam) seed(slots uint32, n int) {
 
 // widen ends a search whose walk has gone on for long.
 func (r *searcher) widen(ctx context.Context, s *Search, p *plan, hits []Hit) ([]Hit, error) {
-	if p.matching > flatAnyway {
+	if p.costOfAll() > flatAnyway {
+		r.told.Unsure = true
 		return hits, nil
 	}
-	return r.searchFlat(ctx, s)
+	return r.searchAll(ctx, s, p)
 }
 
 // rough returns the first candidates by the scores of their codes.

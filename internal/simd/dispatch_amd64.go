@@ -82,6 +82,29 @@ func dotBitsRows(q *QueryBits, rows *Rows, ids []uint32, out []float32) {
 	}
 }
 
+func scanTiles(q *TileQuery, tiles []unsafe.Pointer, bar *TileBar, masks []uint32, out []float32) {
+	dim := len(q.table) / tileEntries * tileComponents
+	switch active {
+	case AVX512VPOPCNT, AVX512VNNI, AVX512:
+		scanTilesAVX512(&q.table[0], dim, &tiles[0], len(tiles), bar, &masks[0], &out[0], q.Step)
+	case AVX2:
+		scanTilesAVX2(&q.table[0], dim, &tiles[0], len(tiles), bar, &masks[0], &out[0], q.Step)
+	default:
+		scanTilesGo(q, tiles, bar, masks, out)
+	}
+}
+
+func atLeast(keys []float32, floor float32, masks []uint32) {
+	switch active {
+	case AVX512VPOPCNT, AVX512VNNI, AVX512:
+		atLeastAVX512(&keys[0], floor, &masks[0], len(masks))
+	case AVX2:
+		atLeastAVX2(&keys[0], floor, &masks[0], len(masks))
+	default:
+		atLeastGo(keys, floor, masks)
+	}
+}
+
 func hadamard(v, factors []float32) {
 	if active == Portable {
 		hadamardGo(v, factors)
@@ -150,6 +173,18 @@ func dotBitsRowsVPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint,
 
 //go:noescape
 func dotBitsRowsPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, most int32, scale, bias float32)
+
+//go:noescape
+func scanTilesAVX512(table *uint8, dim int, tiles *unsafe.Pointer, n int, bar *TileBar, masks *uint32, out *float32, step float32)
+
+//go:noescape
+func scanTilesAVX2(table *uint8, dim int, tiles *unsafe.Pointer, n int, bar *TileBar, masks *uint32, out *float32, step float32)
+
+//go:noescape
+func atLeastAVX512(keys *float32, floor float32, masks *uint32, n int)
+
+//go:noescape
+func atLeastAVX2(keys *float32, floor float32, masks *uint32, n int)
 
 //go:noescape
 func hadamardAVX2(v, factors *float32, n int)

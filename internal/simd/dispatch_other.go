@@ -22,6 +22,12 @@ func dotBitsRows(q *QueryBits, rows *Rows, ids []uint32, out []float32) {
 	dotBitsRowsGo(q, rows, ids, out)
 }
 
+func scanTiles(q *TileQuery, tiles []unsafe.Pointer, bar *TileBar, masks []uint32, out []float32) {
+	scanTilesGo(q, tiles, bar, masks, out)
+}
+
+func atLeast(keys []float32, floor float32, masks []uint32) { atLeastGo(keys, floor, masks) }
+
 func hadamard(v, factors []float32) { hadamardGo(v, factors) }
 
 func squares(v []float32, sums *[8]float64) { squaresGo(v, sums) }
