@@ -360,7 +360,7 @@ func (s *sown) block(i, size int) unsafe.Pointer {
 func (x *Index) wantsBlocks(rows uint32) bool {
 	n, most := blockBits(x.cfg.Dim), x.cfg.BlockMemory
 	switch linked := x.graph.linked.Load(); {
-	case n == 0 || most < 0 || linked == 0 || linked < 2*x.graph.unfit.Load():
+	case n == 0 || most < 0 || linked == 0 || int(rows) < x.cfg.BlocksFrom || linked < 2*x.graph.unfit.Load():
 		return false
 	default:
 		return most == 0 || int64(rows)*int64(simd.BlockBytes(n)) <= most

@@ -101,6 +101,7 @@ type Config struct {
 	// of rows of less than 96 components, nor where rows lie in groups or in the file, nor
 	// where walks find less by them.
 	BlockMemory int64
+	BlocksFrom  int // rows from which on there are blocks
 
 	M              int    // links of a node in each upper layer; twice as many in the lowest. 2 to 64; 0 is 16
 	EfConstruction int    // candidates kept while linking. 1 to 4096; 0 is 200
@@ -108,7 +109,7 @@ type Config struct {
 	Seed           uint64 // of the choice of layers
 	Crossover      int    // rows below which no graph is built; 0 is [Crossover]
 	Celled         int    // rows from which on they lie in cells as well, see [Cascade]; 0 is [Crossover]
-	Sure           int    // rows that a search that is to be sure looks at one by one at most, or what takes as long; 0 is 50,000
+	Sure           int    // rows that a search that is to be sure looks at one by one at most, or what takes as long; 0 is 25,000
 }
 
 func (c *Config) complete() error {
@@ -224,6 +225,8 @@ type Stats struct {
 	Removed int   // of the linked ones
 	Pending int   // not linked yet, which searches score one by one
 	Bytes   int64 // see [Index.Bytes]
+	// BlockBytes is what blocks take of them.
+	BlockBytes int64
 	// FileBytes is what rows take in the file.
 	FileBytes int64
 }
@@ -237,7 +240,7 @@ func (x *Index) Stats() Stats {
 		Linked:  x.Linked(),
 		Removed: int(x.graph.dead.Load()),
 		Pending: len(*x.graph.pending.Load()),
-		Bytes:   memory, FileBytes: file,
+		Bytes:   memory, BlockBytes: x.graph.blocks.Load().memory(x.length.Load()), FileBytes: file,
 	}
 }
 

@@ -31,7 +31,7 @@ type plan struct {
 	keeps    bool        // the walk may go on with more candidates
 	seeded   bool        // it has begun anew from rows spread over all
 	near     float64     // of the rows near the query, what matches; 0 where it was not looked at
-	auto     bool        // its candidates were not asked for
+	sure     bool        // a walk that may have missed others is not the end of it
 	hopped   bool        // the walk was one over blocks
 	spent    float64     // cost of the walks so far
 	// What a search by cells looks at; nil if there are none.
@@ -81,11 +81,12 @@ const (
 	// A search by cells costs that many rows of a flat search, and one for so many that lie
 	// in cells.
 	cellsCost, cellsShare = 3000, 5
-	// What a search that is to be sure may cost: as much as a walk that finds nearly all of
-	// the best rows, whatever the query, which keeps some 2,000 candidates. Of 24,000 rows of
-	// 40 topics (cosine .9 within) one with 640 found .954 for queries of other topics, one
-	// with 64 .716.
-	defaultSure = 50_000
+	// What a search that is to be sure may cost before it has walked: what looking at 100,000
+	// rows in cells does. A walk that finds as much whatever the query, which keeps some 2,000
+	// candidates, costs twice that; of more rows a walk comes first, and all are looked at
+	// where it is unsure (see level). Of 24,000 rows of 40 topics (cosine .9 within) a walk
+	// with 640 candidates found .954 for queries of other topics, one with 64 .716.
+	defaultSure = 25_000
 )
 
 // costOfAll is what looking at all rows costs, the cheaper way.
@@ -120,9 +121,9 @@ const walkShare = 4
 func (r *searcher) plan(s *Search) plan {
 	p := plan{strategy: s.Strategy, way: Flat, ef: s.Ef, matching: int(s.Slots), share: 1}
 	if p.ef == 0 {
-		p.auto = true
 		p.ef = max(defaultEf, 2*s.K)
 	}
+	p.sure = s.Sure || s.Ef == 0
 	p.ef = max(p.ef, s.K)
 	if !s.Plain {
 		p.ef *= int(r.x.graph.effort.Load())
@@ -175,7 +176,7 @@ func (r *searcher) plan(s *Search) plan {
 // exactIsCheap reports whether a search looks at all rows without a look at the graph.
 func (r *searcher) exactIsCheap(s *Search, p *plan) bool {
 	all := p.costOfAll()
-	if (s.Sure || s.Ef == 0) && all <= float64(r.x.cfg.Sure) {
+	if p.sure && all <= float64(r.x.cfg.Sure) {
 		return true
 	}
 	least := walkCost + walkCostPerEf*float64(p.ef) // of a walk that meets what matches alone

@@ -169,7 +169,7 @@ func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, 
 		return r.rough(r.byCodes(shown, s.K), s.K), nil
 	}
 	hits, err := r.look(shown, s.K)
-	for p.keeps && err == nil && (r.unsure(hits, p) || p.auto && r.level(hits, p)) {
+	for p.keeps && err == nil && (r.unsure(hits, p) || p.sure && r.level(hits, p)) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
