@@ -196,11 +196,19 @@ type Signs struct {
 // count in Square, those that have a bit in the others.
 func SignsOf(x, c []float32, words []uint16) (s Signs) {
 	mustMatch(len(x), len(c))
-	for w := range words {
-		words[w] = 0
-	}
 	n := 16 * len(words)
-	for i, v := range x[:n] {
+	if n > 0 {
+		s = signs(x[:n], c[:n], words)
+	}
+	if n < len(x) {
+		s.Square += float64(SquaredL2(x[n:], c[n:]))
+	}
+	return s
+}
+
+func signsGo(x, c []float32, words []uint16) (s Signs) {
+	clear(words)
+	for i, v := range x {
 		r := v - c[i]
 		s.Square += float64(r) * float64(r)
 		if r > 0 {
@@ -211,10 +219,6 @@ func SignsOf(x, c []float32, words []uint16) (s Signs) {
 			s.Sum -= float64(r)
 			s.Centre -= float64(c[i])
 		}
-	}
-	for i, v := range x[n:] {
-		r := v - c[n+i]
-		s.Square += float64(r) * float64(r)
 	}
 	return s
 }

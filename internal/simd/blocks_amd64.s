@@ -318,3 +318,57 @@ more:
 	MOVQ      AX, ret+40(FP)
 	VZEROUPPER
 	RET
+
+// X0 = sum of the lanes of Z0
+#define SUM_LANES() \
+	VEXTRACTF64X4 $1, Z0, Y1; \
+	VADDPS        Y1, Y0, Y0; \
+	VEXTRACTF128  $1, Y0, X1; \
+	VADDPS        X1, X0, X0; \
+	VHADDPS       X0, X0, X0; \
+	VHADDPS       X0, X0, X0
+
+DATA magnitude<>+0(SB)/4, $0x7fffffff
+GLOBL magnitude<>(SB), RODATA|NOPTR, $4
+
+// func signsAVX512(x, c *float32, n int, words *uint16, sums *[3]float32)
+TEXT ·signsAVX512(SB), NOSPLIT, $0-40
+	MOVQ   x+0(FP), SI
+	MOVQ   c+8(FP), DI
+	MOVQ   n+16(FP), CX
+	MOVQ   words+24(FP), R8
+	MOVQ   sums+32(FP), R9
+	VPXORQ Z10, Z10, Z10
+	VPXORQ Z11, Z11, Z11
+	VPXORQ Z12, Z12, Z12
+	VPXORQ Z13, Z13, Z13
+	VBROADCASTSS magnitude<>(SB), Z20
+
+more:
+	VMOVUPS     (SI), Z4
+	VMOVUPS     (DI), Z5
+	VSUBPS      Z5, Z4, Z4
+	VCMPPS      $0x0e, Z13, Z4, K1 // greater than 0
+	KMOVW       K1, (R8)
+	VFMADD231PS Z4, Z4, Z10
+	VPANDD      Z20, Z4, Z4
+	VADDPS      Z4, Z11, Z11
+	VSUBPS      Z5, Z12, Z6
+	VADDPS      Z5, Z12, K1, Z6
+	VMOVAPS     Z6, Z12
+	ADDQ        $64, SI
+	ADDQ        $64, DI
+	ADDQ        $2, R8
+	SUBQ        $16, CX
+	JGT         more
+	VMOVAPS     Z10, Z0
+	SUM_LANES()
+	VMOVSS      X0, (R9)
+	VMOVAPS     Z11, Z0
+	SUM_LANES()
+	VMOVSS      X0, 4(R9)
+	VMOVAPS     Z12, Z0
+	SUM_LANES()
+	VMOVSS      X0, 8(R9)
+	VZEROUPPER
+	RET

@@ -175,6 +175,10 @@ func TestNarrow(t *testing.T) {
 }
 
 func TestSignsOf(t *testing.T) {
+	eachLevel(t, signsOf)
+}
+
+func signsOf(t *testing.T) {
 	rng := random(t)
 	for _, n := range []int{32, 96, 384} {
 		x, c := blockQuery(rng, n+13), blockQuery(rng, n+13)

@@ -224,6 +224,15 @@ func scanBlock(q *QueryTables, block unsafe.Pointer, base, bar float32, found *F
 	return scanBlockAVX512(&q.table[0], len(q.table)/(2*grainBytes), block, q.delta, q.shift, base, bar, found)
 }
 
+func signs(x, c []float32, words []uint16) Signs {
+	if active == Portable || active == AVX2 {
+		return signsGo(x, c, words)
+	}
+	var sums [3]float32
+	signsAVX512(&x[0], &c[0], len(x), &words[0], &sums)
+	return Signs{Square: float64(sums[0]), Sum: float64(sums[1]), Centre: float64(sums[2])}
+}
+
 func absorb(p *Pool, found *Found, n int, set []uint64) uint64 {
 	switch {
 	case n == 0 || active == Portable || active == AVX2:
@@ -242,6 +251,9 @@ func scanBlockAVX512(table *uint8, grains int, block unsafe.Pointer, delta, shif
 
 //go:noescape
 func sumBlockAVX2(table *uint8, grains int, block unsafe.Pointer, sums *[BlockRows]uint32)
+
+//go:noescape
+func signsAVX512(x, c *float32, n int, words *uint16, sums *[3]float32)
 
 //go:noescape
 func absorb32AVX512(p *Pool, costs *float32, ids *uint32, n int, set *uint64) uint64

@@ -46,6 +46,8 @@ func scanBlock(q *QueryTables, block unsafe.Pointer, base, bar float32, found *F
 	return scanBlockGo(q, block, base, bar, found)
 }
 
+func signs(x, c []float32, words []uint16) Signs { return signsGo(x, c, words) }
+
 func absorb(p *Pool, found *Found, n int, set []uint64) uint64 { return absorbGo(p, found, n, set) }
 
 func prefetchLines(unsafe.Pointer, int) {}
