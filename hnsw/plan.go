@@ -73,6 +73,8 @@ const (
 	awayEf    = 4
 	// Where that share of all rows matches, nothing else can matter much.
 	nearlyAll = 0.9
+	// A walk meets all nodes of a graph of so few.
+	wholeGraph = 256
 	// costPerRow is how much more a row costs in a walk than in a flat search.
 	costPerRow = 2
 )
@@ -127,6 +129,9 @@ func (r *searcher) plan(s *Search) plan {
 	p.ef = max(p.ef, s.K)
 	if !s.Plain {
 		p.ef *= int(r.x.graph.effort.Load())
+	}
+	if nodes := int(r.x.graph.linked.Load()); nodes <= wholeGraph {
+		p.ef = max(p.ef, nodes) // where nearly all rows are twins
 	}
 	if r.beam.sketches != nil {
 		// The order of estimates is rough: as many true hits are kept by half as many

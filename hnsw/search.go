@@ -169,6 +169,16 @@ func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, 
 		return r.rough(r.byCodes(shown, s.K), s.K), nil
 	}
 	hits, err := r.look(shown, s.K)
+	if few := !p.sure && p.ef < defaultEf; few && p.keeps && err == nil && r.unsure(hits, p) {
+		// Who asks for few candidates gets what more of them find, and nothing dearer.
+		if p.ef = defaultEf; !r.goOn(s, p) {
+			return hits, nil
+		}
+		if shown, ok = r.liveOnes(s); ok {
+			hits, err = r.look(shown, s.K)
+		}
+		return hits, err
+	}
 	for p.keeps && err == nil && (r.unsure(hits, p) || p.sure && r.level(hits, p)) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
