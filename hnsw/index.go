@@ -36,6 +36,11 @@
 // become entries from which each starts, and where walks find too few of the closest rows
 // they keep more candidates.
 //
+// Each node has a block: the signs of what its neighbours have beyond it, by which a walk
+// estimates their distances from the query without reading them ([Config].BlockMemory). Of
+// rows with the same codes one is a node; the others, its twins, are found with it. A row
+// that is the query is looked up by its codes, and found whatever the graph is like.
+//
 // # Concurrency
 //
 // Three parties work beside each other: one goroutine at a time that adds and
