@@ -83,12 +83,14 @@ const (
 	// A search by cells costs that many rows of a flat search, and one for so many that lie
 	// in cells.
 	cellsCost, cellsShare = 3000, 5
-	// What a search that is to be sure may cost before it has walked: what looking at 100,000
-	// rows in cells does. A walk that finds as much whatever the query, which keeps some 2,000
-	// candidates, costs twice that; of more rows a walk comes first, and all are looked at
-	// where it is unsure (see level). Of 24,000 rows of 40 topics (cosine .9 within) a walk
-	// with 640 candidates found .954 for queries of other topics, one with 64 .716.
-	defaultSure = 25_000
+	// What a search that is to be sure may cost before it has walked: as much as a walk that
+	// finds nearly all of the best rows, whatever the query, which keeps some 2,000 candidates.
+	// Of 24,000 rows of 40 topics (cosine .9 within) one with 640 found .954 for queries of
+	// other topics, one with 64 .716.
+	defaultSure = 50_000
+	// By cells it may cost half of it, which 100,000 rows do: among more a walk comes first,
+	// and all are looked at where it is unsure (see level).
+	sureByCells = 2
 )
 
 // costOfAll is what looking at all rows costs, the cheaper way.
@@ -181,7 +183,7 @@ func (r *searcher) plan(s *Search) plan {
 // exactIsCheap reports whether a search looks at all rows without a look at the graph.
 func (r *searcher) exactIsCheap(s *Search, p *plan) bool {
 	all := p.costOfAll()
-	if p.sure && all <= float64(r.x.cfg.Sure) {
+	if sure := float64(r.x.cfg.Sure); p.sure && (float64(p.matching) <= sure || all <= sure/sureByCells) {
 		return true
 	}
 	least := walkCost + walkCostPerEf*float64(p.ef) // of a walk that meets what matches alone
