@@ -14,8 +14,8 @@ const (
 	// Of what a search by cells takes, the bits are about a third.
 	bitsPart = 3
 	// leastBitRows and mostBitRows bound what is measured, lest other work on the machine
-	// decide. With the least, 90,000 rows are few enough to be looked at all.
-	leastBitRows, mostBitRows = 2, 8
+	// decide. With the least, 66,000 rows are few enough to be looked at all.
+	leastBitRows, mostBitRows = 3, 8
 )
 
 // MeasureBits returns [Config].BitRows for this processor. elapsed calls a function and says

@@ -24,12 +24,15 @@ type plan struct {
 	strategy Strategy // that was asked for
 	way      Strategy
 	ef       int
-	from     []candidate // where a walk begins
+	from     []candidate // where a walk over links begins, once it is known
 	matching int         // at most
 	share    float64     // of the rows, what matches at most
 	budget   int         // rows scored before a flat search is cheaper
 	keeps    bool        // the walk may go on with more candidates
 	seeded   bool        // it has begun anew from rows spread over all
+	near     float64     // of the rows near the query, what matches; 0 where it was not looked at
+	sure     bool        // a walk that may have missed others is not the end of it
+	hopped   bool        // the walk was one over blocks
 	spent    float64     // cost of the walks so far
 	// What a search by cells looks at; nil if there are none.
 	cells *cells
@@ -73,6 +76,8 @@ const (
 	awayEf    = 4
 	// Where that share of all rows matches, nothing else can matter much.
 	nearlyAll = 0.9
+	// A walk meets all nodes of a graph of so few.
+	wholeGraph = 256
 	// costPerRow is how much more a row costs in a walk than in a flat search.
 	costPerRow = 2
 )
@@ -84,11 +89,14 @@ const (
 	// So many times as much where codes lie in the file, from which some hundreds or thousands
 	// are read.
 	filedCost = 4
-	// What a search that is to be sure may cost: as much as a walk that finds nearly all of
-	// the best rows, whatever the query, which keeps some 2,000 candidates. Of 24,000 rows of
-	// 40 topics (cosine .9 within) one with 640 found .954 for queries of other topics, one
-	// with 64 .716.
+	// What a search that is to be sure may cost before it has walked: as much as a walk that
+	// finds nearly all of the best rows, whatever the query, which keeps some 2,000 candidates.
+	// Of 24,000 rows of 40 topics (cosine .9 within) one with 640 found .954 for queries of
+	// other topics, one with 64 .716.
 	defaultSure = 50_000
+	// By cells it may cost half of it, which 100,000 rows do: among more a walk comes first,
+	// and all are looked at where it is unsure (see level).
+	sureByCells = 2
 )
 
 // costOfAll is what looking at all rows costs, the cheaper way.
@@ -129,9 +137,13 @@ func (r *searcher) plan(s *Search) plan {
 	if p.ef == 0 {
 		p.ef = max(defaultEf, 2*s.K)
 	}
+	p.sure = s.Sure || s.Ef == 0
 	p.ef = max(p.ef, s.K)
 	if !s.Plain {
 		p.ef *= int(r.x.graph.effort.Load())
+	}
+	if nodes := int(r.x.graph.linked.Load()); nodes <= wholeGraph {
+		p.ef = max(p.ef, nodes) // where nearly all rows are twins
 	}
 	if r.beam.sketches != nil {
 		// The order of estimates is rough: as many true hits are kept by half as many
@@ -168,9 +180,10 @@ func (r *searcher) plan(s *Search) plan {
 		return p
 	}
 	p.keeps = s.Strategy == Planned && !s.Rough && r.beam.sketches == nil
-	p.from = r.beam.approach(entry, top, 0, arriveExpand)
 	if s.Strategy == Planned && s.Within != nil && p.share < nearlyAll {
+		p.from = r.beam.approach(entry, top, 0, arriveExpand)
 		near := r.nearShare(p.from, s)
+		p.near = near
 		if near < p.share/awayShare {
 			p.ef *= awayEf
 		}
@@ -182,7 +195,7 @@ func (r *searcher) plan(s *Search) plan {
 // exactIsCheap reports whether a search looks at all rows without a look at the graph.
 func (r *searcher) exactIsCheap(s *Search, p *plan) bool {
 	all := p.costOfAll()
-	if (s.Sure || s.Ef == 0) && all <= float64(r.x.cfg.Sure) {
+	if sure := float64(r.x.cfg.Sure); p.sure && (float64(p.matching) <= sure || all <= sure/sureByCells) {
 		return true
 	}
 	least := walkCost + walkCostPerEf*float64(p.ef) // of a walk that meets what matches alone

@@ -151,6 +151,9 @@ func (p *probe) setRounding(m Metric, dim, length, coded, most float64) {
 	}
 }
 
+// leastScale is the least one of a query that has as many digits as others.
+const leastScale = 1e-36
+
 // residual is what codes of a query leave out.
 type residual struct {
 	left   float64 // its length
@@ -165,11 +168,13 @@ func roundQuery(q *simd.Query8, vec []float32) residual {
 		clear(q.Codes)
 		return residual{left: math.Sqrt(simd.SquaredNorm(vec))}
 	}
-	if largest > float64(q.Scale)*(codeMax+0.25) {
+	by := codeMax / largest // as rows are rounded: one that is the query has its codes
+	if largest > float64(q.Scale)*(codeMax+0.25) || q.Scale < leastScale {
 		// The scale is so small that it has few digits.
 		q.Scale = math.Nextafter32(q.Scale, 1)
+		by = 1 / float64(q.Scale)
 	}
-	rounded := simd.Round8(vec, 1/float64(q.Scale), q.Codes)
+	rounded := simd.Round8(vec, by, q.Codes)
 	q.Sum = rounded.Sum
 	scale := float64(q.Scale)
 	return residual{math.Sqrt(rounded.Left) * scale, scale * scale * squaredCodes(q.Codes)}

@@ -60,6 +60,8 @@ type searcher struct {
 	truth   Truth
 	best    topK // by their exact scores
 	sure    bool // see allow
+	hop     hop
+	codes   []uint8 // see equal
 }
 
 func newSearcher(x *Index) *searcher {
@@ -150,7 +152,8 @@ func (r *searcher) searchAll(ctx context.Context, s *Search, p *plan) ([]Hit, er
 // searchGraph walks, and looks at all rows where that comes to nothing.
 func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, error) {
 	r.allow(false, deviationsWalk)
-	found := r.walk(s, p)
+	p.hopped = r.hops(s, p)
+	found := p.hopped || r.walk(s, p)
 	if !found && p.way == Sweep && s.Within != nil && s.Strategy == Planned && p.share >= withinShare {
 		p.way, r.told.Way = Within, Within
 		found = r.walk(s, p)
@@ -166,7 +169,17 @@ func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, 
 		return r.rough(r.byCodes(shown, s.K), s.K), nil
 	}
 	hits, err := r.look(shown, s.K)
-	for p.keeps && err == nil && r.unsure(hits, p) {
+	if few := !p.sure && p.ef < defaultEf; few && p.keeps && err == nil && r.unsure(hits, p) {
+		// Who asks for few candidates gets what more of them find, and nothing dearer.
+		if p.ef = defaultEf; !r.goOn(s, p) {
+			return hits, nil
+		}
+		if shown, ok = r.liveOnes(s); ok {
+			hits, err = r.look(shown, s.K)
+		}
+		return hits, err
+	}
+	for p.keeps && err == nil && (r.unsure(hits, p) || p.sure && r.level(hits, p)) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -221,7 +234,7 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 		return false
 	}
 	if b.shown < b.ef {
-		return !p.seeded // what it met has no links to others
+		return !p.seeded && !p.hopped // what it met has no links to others
 	}
 	last, v := b.found[len(b.found)-1], &r.probe.codes
 	if hits[0].Score == hits[len(hits)-1].Score {
@@ -232,19 +245,54 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 	return float64(last.score)+v.shift+likely >= r.keyOf(bar)
 }
 
+// levelShare is how much further from the query the last candidate lies than the last hit
+// where a walk is likely to have found what there is: of photographs and of mixtures nearly
+// all queries are above it. Where so many rows are as far from the query, a walk that keeps
+// no more of them meets those that are a little closer by chance.
+// A walk over links keeps the closest of all that it has met, which lie closer together than
+// those that one over blocks has followed.
+const levelShare, levelByLinks = 1.1, 1.05
+
+// level reports whether what the walk kept is about as far from the query as the hits, so
+// that it may have left out as many that are closer.
+func (r *searcher) level(hits []Hit, p *plan) bool {
+	b, v := r.beam, &r.probe.codes
+	if len(hits) == 0 || b.shown < b.ef {
+		return false
+	}
+	last := max(0, v.square-2*float64(b.found[len(b.found)-1].score))
+	hit := max(0, v.square-2*(r.keyOf(hits[len(hits)-1].Score)-v.shift))
+	share := levelShare
+	if !p.hopped {
+		share = levelByLinks
+	}
+	return last < share*share*hit
+}
+
 // goOn has the walk keep more candidates, of those it has met as well. It reports false
 // if that would take longer than a flat search.
 func (r *searcher) goOn(s *Search, p *plan) bool {
+	if p.hopped {
+		if r.hops(s, p) {
+			return true
+		}
+		p.hopped = false
+		return r.walk(s, p)
+	}
 	if !p.seeded {
 		p.seeded = true
 		r.beam.seed(s.Slots, min(max(int(s.Slots)/seedShare, leastSeeds), mostSeeds))
 	}
 	r.beam.widen(p.ef)
 	r.startPending(s)
+	ok := false
 	if p.way == Within {
-		return r.walkWithin(p)
+		ok = r.walkWithin(p)
+	} else {
+		ok = r.beam.walk(0, p.budget)
 	}
-	return r.beam.walk(0, p.budget)
+	r.beam.findTwins()
+	return ok
 }
 
 const (
@@ -296,6 +344,9 @@ func (r *searcher) rough(found []candidate, k int) []Hit {
 // found too few.
 func (r *searcher) walk(s *Search, p *plan) bool {
 	b := r.beam
+	if entry, top, ok := r.x.graph.entryPoint(); ok && p.from == nil {
+		p.from = b.approach(entry, top, 0, arriveExpand)
+	}
 	b.within, b.visible = s.Within, r.visible(s)
 	b.reset(p.ef)
 	b.keep(p.keeps)
@@ -303,6 +354,9 @@ func (r *searcher) walk(s *Search, p *plan) bool {
 	r.startPending(s)
 	b.start(p.from...)
 	b.enter()
+	if slot, ok := r.equal(); ok {
+		b.start(candidate{b.scoreOne(slot), slot})
+	}
 	if r.x.cfg.Metric == Dot && p.strategy == Planned {
 		// The longest rows are closest to most, and have links to each other alone.
 		b.seed(s.Slots, leastSeeds)
@@ -314,6 +368,7 @@ func (r *searcher) walk(s *Search, p *plan) bool {
 	} else if !b.walk(0, p.budget) {
 		return false
 	}
+	b.findTwins()
 	return b.shown >= s.K || b.shown >= p.matching
 }
 

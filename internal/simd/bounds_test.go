@@ -47,6 +47,9 @@ func TestNothingIsReadBeyondRows(t *testing.T) {
 			ScanTiles(&q, tiles, &TileBar{}, masks, keys)
 			AtLeast(keys, 0, masks)
 		}
+		for _, n := range blockDims {
+			t.Run("", func(t *testing.T) { scanBlocks(t, rng, n, guarded(t)) })
+		}
 		for n := 8; n <= 4096; n *= 2 {
 			t.Run("", func(t *testing.T) { hadamards(t, rng, n, guarded(t)) })
 		}

@@ -118,3 +118,28 @@ func hadamardNEON(v, factors *float32, n int)
 
 //go:noescape
 func prefetch(p unsafe.Pointer)
+
+func blockTables(v []float32, scale float32, table []uint8) { blockTablesGo(v, scale, table) }
+
+func scanBlock(q *QueryTables, block unsafe.Pointer, base, bar float32, found *Found) int {
+	if len(q.table) == 0 || active == Portable {
+		return scanBlockGo(q, block, base, bar, found)
+	}
+	var sums [BlockRows]uint32
+	sumBlockNEON(&q.table[0], len(q.table)/(2*grainBytes), block, &sums)
+	return q.below(&sums, block, base, bar, found)
+}
+
+//go:noescape
+func sumBlockNEON(table *uint8, grains int, block unsafe.Pointer, sums *[BlockRows]uint32)
+
+func signs(x, c []float32, words []uint16) Signs { return signsGo(x, c, words) }
+
+func absorb(p *Pool, found *Found, n int, set []uint64) uint64 { return absorbGo(p, found, n, set) }
+
+func prefetchLines(p unsafe.Pointer, n int) {
+	for ; n > 0; n -= 2 { // prefetch takes two
+		prefetch(p)
+		p = unsafe.Add(p, 128)
+	}
+}
