@@ -57,6 +57,9 @@ type cells struct {
 type cellGroup struct {
 	from, n int
 	centres simd.Rows
+	// The same by their codes, which say nearly as well which is nearest to a row, in a third
+	// of the time.
+	coarse simd.Rows
 }
 
 // cell is a centre and the rows that are nearest to it.
@@ -183,7 +186,28 @@ func (c *cells) setGroup(group int, centres [][]float32) {
 	}
 	c.groups[group] = cellGroup{from, len(centres), simd.Rows{
 		Pages: []unsafe.Pointer{unsafe.Pointer(&all[0])}, Shift: mostCellShift, Stride: uintptr(4 * dim),
-	}}
+	}, coarseRows(all, dim)}
+}
+
+// coarseRows returns codes of vectors that lie one after the other.
+func coarseRows(vecs []float32, dim int) simd.Rows {
+	stride := codeStride(dim)
+	room := make([]uint64, uintptr(len(vecs)/dim)*stride/8)
+	rows := simd.Rows{Pages: []unsafe.Pointer{unsafe.Pointer(&room[0])}, Shift: mostCellShift, Stride: stride}
+	var decoded []float32
+	for i := range len(vecs) / dim {
+		row := codesAt(&rows, uint32(i), dim)
+		row.head[0] = float32(quantize(vecs[i*dim:(i+1)*dim], row.codes))
+		decoded = row.decode(decoded[:0])
+		row.head[1] = float32(-simd.SquaredNorm(decoded) / 2)
+	}
+	return rows
+}
+
+// codesAt is a view of the codes of a row.
+func codesAt(rows *simd.Rows, id uint32, dim int) codeRow {
+	at := rows.At(id)
+	return codeRow{head: (*[2]float32)(at), codes: unsafe.Slice((*uint8)(unsafe.Add(at, simd.CodeHeader)), dim)}
 }
 
 // mostCellShift has the centres of a group lie in one page.
@@ -204,6 +228,7 @@ type placer struct {
 	own    []bool // cells whose last tile is not shared
 	ids    []uint32
 	near   []float32
+	query  simd.Query8
 	row    []float32
 	turned []float32
 	off    float64 // the sum of the squared distances of the rows from their centres
@@ -211,6 +236,7 @@ type placer struct {
 
 func newPlacer(c *coding, all *cells) *placer {
 	p := &placer{cells: all, coding: c, own: make([]bool, len(all.list)), turned: make([]float32, all.rotation.dim)}
+	p.query.Codes = make([]int8, c.dim)
 	most := 0
 	for _, g := range all.groups {
 		most = max(most, g.n)
@@ -222,14 +248,15 @@ func newPlacer(c *coding, all *cells) *placer {
 	return p
 }
 
-// nearest returns the cell of a group whose centre is nearest to a row.
-func (p *placer) nearest(row []float32, group int) int {
+// nearest returns the cell of a group whose centre is nearest to a row, as codes tell.
+func (p *placer) nearest(row codeRow, group int) int {
 	g := &p.cells.groups[group]
 	near := p.near[:g.n]
-	simd.SquaredL2Rows(row, &g.centres, p.ids[:g.n], near)
+	p.query.Sum, p.query.Scale = signedCodes(row.codes, p.query.Codes), row.head[0]
+	simd.Dot8Rows(&p.query, &g.coarse, p.ids[:g.n], near)
 	best := 0
-	for i, d := range near {
-		if d < near[best] {
+	for i, key := range near {
+		if key > near[best] {
 			best = i
 		}
 	}
@@ -240,7 +267,7 @@ func (p *placer) nearest(row []float32, group int) int {
 func (p *placer) place(slot uint32) {
 	codes := p.coding.row(slot)
 	p.row = codes.decode(p.row[:0])
-	at := p.nearest(p.row, p.coding.label(slot))
+	at := p.nearest(codes, p.coding.label(slot))
 	to := &p.cells.list[at]
 	p.room(at)
 	view, n := simd.Tile(to.tiles[len(to.tiles)-1], p.cells.rotation.dim), to.rows%simd.TileRows

@@ -15,6 +15,8 @@ const (
 	// cellSample is how many rows a centre is the mean of, of those it is chosen by, and
 	// cellRounds how often it is moved there.
 	cellSample, cellRounds = 16, 4
+	// spreadSample is of how many rows each centre is chosen, before it is moved.
+	spreadSample = 4
 	// Centres are chosen anew where there are so many times as many rows as when they were,
 	// where those that came since are so many times as far off, or where so many times as many
 	// have a place as there are.
@@ -150,6 +152,7 @@ func (w *builder) moveCells(all *cells, group int, c *coding, vecs []float32, n 
 	dim := c.dim
 	rows := len(vecs) / dim
 	centres := w.spreadCentres(vecs, dim, min(n, rows))
+	coarse := coarseRows(vecs, dim)
 	for range cellRounds {
 		one := &cells{rotation: all.rotation}
 		one.setGroup(0, centres)
@@ -157,7 +160,7 @@ func (w *builder) moveCells(all *cells, group int, c *coding, vecs []float32, n 
 		sums, counts := make([]float64, len(centres)*dim), make([]int, len(centres))
 		for i := range rows {
 			vec := vecs[i*dim : (i+1)*dim]
-			at := p.nearest(vec, 0)
+			at := p.nearest(codesAt(&coarse, uint32(i), dim), 0)
 			counts[at]++
 			sum := sums[at*dim : (at+1)*dim]
 			for k, v := range vec {
@@ -179,18 +182,22 @@ func (w *builder) moveCells(all *cells, group int, c *coding, vecs []float32, n 
 }
 
 // spreadCentres returns vectors of a sample that are likely far from each other (Arthur and
-// Vassilvitskii, k-means++, 2007).
+// Vassilvitskii, k-means++, 2007), of spreadSample for each.
 func (w *builder) spreadCentres(vecs []float32, dim, n int) [][]float32 {
-	rows := len(vecs) / dim
-	rng := rand.New(rand.NewPCG(uint64(rows), uint64(n)))
+	rng := rand.New(rand.NewPCG(uint64(len(vecs)/dim), uint64(n)))
 	all := simd.Rows{Pages: []unsafe.Pointer{unsafe.Pointer(&vecs[0])}, Shift: mostCellShift, Stride: uintptr(4 * dim)}
-	ids, dists, near := make([]uint32, rows), make([]float32, rows), make([]float32, rows)
-	for i := range ids {
-		ids[i], near[i] = uint32(i), math.MaxFloat32
+	var ids []uint32
+	for at := 0; at < len(vecs)/dim; at += max(1, len(vecs)/dim/(n*spreadSample)) {
+		ids = append(ids, uint32(at))
 	}
-	at, centres := rng.IntN(rows), make([][]float32, 0, n)
+	dists, near := make([]float32, len(ids)), make([]float32, len(ids))
+	for i := range near {
+		near[i] = math.MaxFloat32
+	}
+	at, centres := rng.IntN(len(ids)), make([][]float32, 0, n)
 	for {
-		centre := vecs[at*dim : (at+1)*dim]
+		from := int(ids[at]) * dim
+		centre := vecs[from : from+dim]
 		if centres = append(centres, centre); len(centres) == n {
 			return centres
 		}
@@ -201,7 +208,7 @@ func (w *builder) spreadCentres(vecs []float32, dim, n int) [][]float32 {
 			sum += float64(near[i])
 		}
 		at = 0
-		for left := rng.Float64() * sum; at < rows-1 && left >= float64(near[at]); at++ {
+		for left := rng.Float64() * sum; at < len(ids)-1 && left >= float64(near[at]); at++ {
 			left -= float64(near[at])
 		}
 		w.pass()

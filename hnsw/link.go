@@ -79,10 +79,10 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	if err := builders[0].prove(ctx, proofEnd); err != nil {
 		return err
 	}
-	if err := builders[0].recode(ctx); err != nil {
+	if err := builders[0].place(ctx); err != nil {
 		return err
 	}
-	return builders[0].place(ctx)
+	return builders[0].recode(ctx)
 }
 
 // SetBuilders changes how many goroutines the calls of Link use that begin after
