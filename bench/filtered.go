@@ -201,21 +201,17 @@ func (r *filteredRun) ask(ctx context.Context, strategy hnsw.Strategy, ef int) (
 
 // Round asks in each way once.
 func (r *filteredRun) Round(ctx context.Context) (harness.Sample, error) {
-	byDefault, err := r.ask(ctx, hnsw.Planned, 0)
-	if err != nil {
-		return nil, err
-	}
-	sample := harness.Sample{
-		"rows":           float64(r.within.Len()),
-		"default_recall": byDefault.recall,
-		"default_us":     byDefault.mean,
-	}
+	sample := harness.Sample{"rows": float64(r.within.Len())}
 	best := math.Inf(1)
 	for i, way := range filteredWays {
 		if r.efs[i] == 0 {
 			continue
 		}
+		// Twice, the first time to have in the caches what the way comes by.
 		p, err := r.ask(ctx, way.strategy, r.efs[i])
+		if err == nil {
+			p, err = r.ask(ctx, way.strategy, r.efs[i])
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -227,6 +223,13 @@ func (r *filteredRun) Round(ctx context.Context) (harness.Sample, error) {
 	if planned, ok := sample["planned_us"]; ok {
 		sample["of_best"] = planned / best
 	}
+	// Last, since it may look at all rows, which leaves the caches without those that a walk
+	// comes by.
+	byDefault, err := r.ask(ctx, hnsw.Planned, 0)
+	if err != nil {
+		return nil, err
+	}
+	sample["default_recall"], sample["default_us"] = byDefault.recall, byDefault.mean
 	return sample, nil
 }
 

@@ -42,8 +42,24 @@ type SpaceRecall struct {
 	Name string `json:"name"`
 	// Sampled vectors were looked for.
 	Sampled int `json:"sampled"`
-	// Recall is which share of the ten vectors closest to each the index finds, 0 to 1.
+	// Recall is which share of the ten vectors closest to each the graph of the index finds, 0
+	// to 1.
 	Recall float64 `json:"recall"`
+	// Asked is what a recall finds that chooses its way: for vectors that are stored, for
+	// others away from them, for what lies half-way between two, and for the rarest ones.
+	Asked []AskedRecall `json:"asked"`
+}
+
+// AskedRecall is what recalls of some kind find in a vector space.
+type AskedRecall struct {
+	// Kind is "stored", "away", "between" or "rare".
+	Kind string `json:"kind"`
+	// Sampled is how many queries were asked.
+	Sampled int `json:"sampled"`
+	// Recall is which share of the ten closest vectors they find, First how many of them find
+	// the closest, 0 to 1.
+	Recall float64 `json:"recall"`
+	First  float64 `json:"first"`
 }
 
 // Problem is something that a check has found wrong.
@@ -529,6 +545,7 @@ func (c *checker) vectors() error {
 
 const (
 	recallSample = 200 // vectors of a space that a deep check looks for
+	askedSample  = 50  // queries of each kind that it makes of others
 	recallHits   = 10
 	// leastRecall is the share of what is closest below which an index is damaged: the
 	// hardest sets of vectors known have .95.
@@ -545,15 +562,28 @@ func (c *checker) searches(deep bool) error {
 			continue
 		}
 		visible := func(slot uint32) bool { return s.Doc(&c.tx.db.tables.Docs, slot, c.tx.state.LSN) != doctable.None }
-		sampled, recall, err := s.Index.Recall(c.ctx, hnsw.Search{
+		search := hnsw.Search{
 			K: recallHits, Ef: recall.Ef(s, recallHits), Slots: s.Index.Len(), Truth: s.Truth(&c.tx.state), Visible: visible,
-		}, recallSample)
+		}
+		graph, err := s.Index.Recall(c.ctx, search, hnsw.AskStored, recallSample)
 		if err != nil {
 			return err
 		}
-		c.report.Spaces = append(c.report.Spaces, SpaceRecall{Name: s.Name, Sampled: sampled, Recall: recall})
-		if recall < leastRecall {
-			c.report.add(remedyRebuild+IndexVectors, c.kind, "", "vector space %q: its index finds %.2f of the vectors that are closest", s.Name, recall)
+		found, least := SpaceRecall{Name: s.Name, Sampled: graph.Sampled, Recall: graph.Recall}, graph.Recall
+		search.Sure = true
+		for _, asked := range hnsw.Asks() {
+			r, err := s.Index.Recall(c.ctx, search, asked, askedSample)
+			if err != nil {
+				return err
+			}
+			found.Asked = append(found.Asked, AskedRecall{Kind: asked.String(), Sampled: r.Sampled, Recall: r.Recall, First: r.First})
+			if asked == hnsw.AskStored {
+				least = min(least, r.Recall)
+			}
+		}
+		c.report.Spaces = append(c.report.Spaces, found)
+		if least < leastRecall {
+			c.report.add(remedyRebuild+IndexVectors, c.kind, "", "vector space %q: its index finds %.2f of the vectors that are closest", s.Name, least)
 		}
 	}
 	return nil

@@ -130,9 +130,11 @@ type MemoryShares struct {
 	Embeddings int64 `json:"embeddings"`
 	// Parts is what each structure beside the memories may hold.
 	Parts int64 `json:"parts"`
-	// VectorCodes are codes of vectors, in each space: more lie in a file.
-	VectorCodes int64 `json:"vector_codes"`
-	VectorRows  int64 `json:"vector_rows"`
+	// VectorCodes are codes of vectors, in each space: more lie in a file. VectorBlocks are
+	// blocks of neighbours' codes, in each space: of more there are none.
+	VectorCodes  int64 `json:"vector_codes"`
+	VectorBlocks int64 `json:"vector_blocks"`
+	VectorRows   int64 `json:"vector_rows"`
 }
 
 // SpaceInfo describes a vector space.
@@ -150,6 +152,9 @@ type SpaceInfo struct {
 	Linked   int64 `json:"linked"`
 	Unlinked int64 `json:"unlinked"`
 	Bytes    int64 `json:"bytes"` // in RAM
+	// BlockBytes are those of them that blocks of neighbours' codes take: 0 where there are few
+	// vectors, or so many that the blocks would be more than their share of the memory budget.
+	BlockBytes int64 `json:"block_bytes,omitempty"`
 	// FileBytes are those of codes beyond their share of the memory budget, which
 	// lie in a file.
 	FileBytes int64 `json:"file_bytes,omitempty"`
@@ -214,7 +219,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 // memoryShares tells what the embedding cache holds, and what each part may hold.
 func (db *DB) memoryShares() (embeddings int64, shares MemoryShares) {
 	blockCache, memtable := db.store.Shares()
-	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), Parts: db.partShare(), VectorCodes: db.spaces.Codes, VectorRows: db.spaces.Rows}
+	shares = MemoryShares{BlockCache: blockCache, Memtables: int64(memtable), TextPages: db.textShare(), TextChunk: db.hotBytes, Scopes: db.scopesShare(), Parts: db.partShare(), VectorCodes: db.spaces.Codes, VectorBlocks: db.spaces.Blocks, VectorRows: db.spaces.Rows}
 	if c, ok := db.embedder.(*embed.Cache); ok {
 		embeddings, shares.Embeddings = c.Bytes(), c.Limit()
 	}

@@ -38,6 +38,7 @@ type Tx struct {
 
 // writes is what an Update has gathered.
 type writes struct {
+	late       func() error // of the Update's context: no call begins after it is done
 	batch      *pebble.Batch
 	searchable bool // the batch is indexed; see batchReader
 	changes    uint32
@@ -108,6 +109,11 @@ func (tx *Tx) check(doing string, write bool) error {
 	case write && tx.broken != nil:
 		return tx.broken
 	}
+	if tx.writes != nil && tx.late != nil {
+		if err := tx.late(); err != nil {
+			return err
+		}
+	}
 	return tx.db.usable(doing)
 }
 
@@ -173,7 +179,8 @@ func (tx *Tx) reading(doing string, call func() error) error {
 // nil; an error or a panic takes everything back. It returns when the commit, and
 // all that fn could have observed, is durable. fn must not call Update, Reset,
 // Rebuild, WaitIndexed or a one-shot write of the same database, which would wait
-// for itself.
+// for itself. Once ctx is done, no call in fn begins any more, and what fn wrote is taken
+// back: Update returns ctx's error, unless fn has returned before.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	release, err := db.admit(ctx)
 	if err != nil {
@@ -181,7 +188,13 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	}
 	defer release()
 	began := clock.System()
-	seen, err := db.update(ctx, fn)
+	seen, err := db.update(ctx, func(tx *Tx) error {
+		tx.late = ctx.Err
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return ctx.Err()
+	})
 	applied := clock.System()
 	err = db.acknowledge(seen, err)
 	db.wrote(began, applied)

@@ -181,9 +181,12 @@ func (db *DB) newSpaces(limits *spaces.Limits) *spaces.Set {
 	}
 	// What the codes of a space's vectors are beyond their share of the memory budget lies in a
 	// file. A small database shall do without one.
-	h.Codes, h.Rows = max(db.budget/4, minCodes), db.budget/8
+	h.Codes, h.Blocks, h.Rows = max(db.budget/4, minCodes), max(db.budget/16, 1), db.budget/8
 	if h.Limits.Codes != 0 {
 		h.Codes = h.Limits.Codes
+	}
+	if h.Limits.Blocks != 0 {
+		h.Blocks = h.Limits.Blocks
 	}
 	if h.Limits.Rows != 0 {
 		h.Rows = max(h.Limits.Rows, 0)
@@ -198,7 +201,7 @@ func spaceInfo(s *spaces.Space) SpaceInfo {
 	linked := min(int64(st.Linked-st.Removed), used)
 	return SpaceInfo{
 		Name: s.Name, Dim: s.Dim, Metric: s.Metric.String(), Model: s.Model, Base: s.Base,
-		Vectors: used, Linked: linked, Unlinked: used - linked, Bytes: s.Bytes(), FileBytes: st.FileBytes,
+		Vectors: used, Linked: linked, Unlinked: used - linked, Bytes: s.Bytes(), BlockBytes: st.BlockBytes, FileBytes: st.FileBytes,
 	}
 }
 

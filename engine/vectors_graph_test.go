@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
@@ -623,6 +624,47 @@ func TestGraphRecall(t *testing.T) {
 		t.Logf("%s: %d of %d", name, found, wanted)
 		if float64(found) < .95*float64(wanted) {
 			t.Errorf("%s: %d of %d found", name, found, wanted)
+		}
+	}
+}
+
+// TestPlanSaysMiss: where so many vectors are compared by their bits first, the plan says how
+// likely it is that one of the nearest is missed, and hits are what an exact search finds.
+func TestPlanSaysMiss(t *testing.T) {
+	race.Sequential(t)
+	db := openTest(t, vfs.NewMem(), setup{tuning: tuning{vectors: smallLimits()}})
+	m, ada, rng := db.Memories(), memory.Scope{User: "ada"}, rand.New(rand.NewPCG(1, 2))
+	all := make([]memory.Memory, 4500)
+	for i := range all {
+		all[i] = memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Embedding: randomVec(rng, 6)}
+	}
+	if _, err := m.StoreBatch(t.Context(), all, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.WaitIndexed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		q := memory.Query{Scope: ada, Embedding: randomVec(rng, 6), Profile: memory.ProfileVector, Explain: true, NoTouch: true}
+		r, err := m.Recall(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Plan.Approximate || r.Plan.VectorMiss != hnsw.CellMiss || r.Plan.VectorUnsure {
+			t.Fatalf("plan %+v of a search by bits", r.Plan)
+		}
+		q.Exact = true
+		exact, err := m.Recall(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, h := range r.Hits {
+			if h.ID != exact.Hits[i].ID {
+				t.Errorf("hit %d is %s, %v; exactly %s, %v", i, h.ID, h.Score, exact.Hits[i].ID, exact.Hits[i].Score)
+			}
+		}
+		if exact.Plan.VectorMiss != 0 {
+			t.Errorf("plan %+v of an exact search", exact.Plan)
 		}
 	}
 }

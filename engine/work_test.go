@@ -101,6 +101,12 @@ func TestDeadlines(t *testing.T) {
 	mustStore(t, m, memory.Memory{Scope: s, ID: "x", Text: "milk " + strings.Repeat("tea ", size/4-10)})
 	mustStore(t, m, memory.Memory{Scope: s, ID: "y", Text: "tea " + strings.Repeat(word, size/len(word)-10)})
 	storeMany(t, db, many, 20_000)
+	long := memory.Scope{User: "d"}
+	var words []byte
+	for i := range 50_000 {
+		words = fmt.Appendf(words, "%s%08b%06d ", strings.Repeat("a", 45), i%256, i)
+	}
+	mustStore(t, m, memory.Memory{Scope: long, Text: string(words)})
 	ligatures := strings.Repeat("\ufdfa", size/3)
 	phrases, fuzzy := strings.Repeat(`"`+strings.Repeat("tea ", 254)+`milk" `, 250), "tea "
 	for i := range 8 {
@@ -120,6 +126,7 @@ func TestDeadlines(t *testing.T) {
 		{"250 phrases", recall(s, memory.Query{Text: phrases, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText})},
 		{"250 phrases beside a vector", recall(s, memory.Query{Text: phrases, Syntax: memory.SyntaxOperators, Profile: memory.ProfileHybrid})},
 		{"highlights of fuzzy words", recall(s, memory.Query{Text: fuzzy, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText, Highlight: true})},
+		{"fuzzy words beside 50,000 long ones", recall(long, memory.Query{Text: fuzzy, Syntax: memory.SyntaxOperators, Profile: memory.ProfileText})},
 		{"a word that unfolds", recall(s, memory.Query{Text: ligatures, Profile: memory.ProfileText})},
 		{"4,900 contains of metadata", recall(many, memory.Query{Text: "tea", Filter: contains("w", 4900)})},
 		{"4,900 contains of text", recall(s, memory.Query{Text: "tea", Filter: contains("text", 4900)})},
@@ -136,6 +143,50 @@ func TestDeadlines(t *testing.T) {
 		for _, deadline := range []time.Duration{5 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 			endsInTime(t, c.name, deadline, c.do)
 		}
+	}
+}
+
+// TestUpdateEndsInTime: an Update that does much ends with its context, whatever contexts its
+// calls have and whether its function looks at their errors, and writes nothing.
+func TestUpdateEndsInTime(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector takes its time")
+	}
+	const n = 20_000
+	db := openTest(t, vfs.NewMem(), Options{})
+	m, s := db.Memories(), memory.Scope{User: "a"}
+	storeMany(t, db, s, n)
+	var ids []string
+	for mem, err := range m.All(t.Context(), memory.ListQuery{Scope: s}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, mem.ID)
+	}
+	for name, each := range map[string]func(tx *Tx, id string) error{
+		"deletes": func(tx *Tx, id string) error { return tx.Memories().Delete(context.WithoutCancel(t.Context()), s, id) },
+		"errors that nobody looks at": func(tx *Tx, id string) error {
+			_ = tx.Memories().Delete(context.WithoutCancel(t.Context()), s, id)
+			return nil
+		},
+	} {
+		endsInTime(t, name, 20*time.Millisecond, func(ctx context.Context) error {
+			err := db.Update(ctx, func(tx *Tx) error {
+				for _, id := range ids {
+					if err := each(tx, id); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %v", name, err)
+			}
+			return err
+		})
+	}
+	if left, err := m.Count(t.Context(), memory.ListQuery{Scope: s}); err != nil || left != n {
+		t.Errorf("%d memories are left of %d, %v", left, n, err)
 	}
 }
 

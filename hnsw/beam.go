@@ -54,7 +54,8 @@ type beam struct {
 	next   int // none before it is unexpanded
 	expand int // so many of found, the best, are expanded
 
-	starts []candidate // see approach
+	starts  []candidate // see approach
+	twinsOf []candidate // room for findTwins
 
 	// What was scored since keep, for a walk that goes on with more candidates.
 	keeps     bool

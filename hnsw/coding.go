@@ -40,6 +40,7 @@ type coding struct {
 	usual atomic.Uint64
 	// Of the rows whose codes lie in the file, or of all; nil before there are any.
 	sketches atomic.Pointer[sketches]
+	cover    cover // which of them are in cells
 }
 
 // newCoding makes a coding about centres, for an index that has no rows in it yet.
@@ -106,6 +107,14 @@ func (c *coding) row(slot uint32) codeRow {
 		codes: unsafe.Slice((*uint8)(unsafe.Add(row, simd.CodeHeader)), c.dim),
 		err:   (*float32)(unsafe.Add(row, errOffset(c.dim))),
 	}
+}
+
+// vanishes reports whether rows are all so short that keys, which are as large as their
+// squares, have no digits to tell them apart: only the rows themselves have.
+func (c *coding) vanishes() bool {
+	const digits = 1e6
+	coded := load(&c.bounds.coded)
+	return coded*coded < digits*float64(c.dim)*codeMax*codeMax*math.SmallestNonzeroFloat32
 }
 
 // err returns at least the length of what the codes of a slot's row leave out.

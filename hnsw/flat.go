@@ -23,13 +23,13 @@ type flatSearch struct {
 	bar   topK    // the k highest keys, each less its slack
 	floor float32 // no key below it reaches the bar
 	limit int     // of found, before what has fallen below the bar is dropped
+	shift float64 // what keys lack of those of scores
 }
 
 // searchFlat finds the true top k: for certain, unless it goes by sketches.
 func (r *searcher) searchFlat(ctx context.Context, s *Search) ([]Hit, error) {
-	r.allow(true, deviationsFlat)
+	r.startFlat(s)
 	f := &r.flat
-	f.found, f.bar, f.limit, f.floor = f.found[:0], topK{k: s.K, hits: f.bar.hits[:0]}, 4*batch, float32(math.Inf(-1))
 	scored := 0
 	for ids := range r.matching(s) {
 		if scored%rowsPerCheck == 0 && ctx.Err() != nil {
@@ -44,9 +44,26 @@ func (r *searcher) searchFlat(ctx context.Context, s *Search) ([]Hit, error) {
 			}
 		}
 	}
+	return r.finishFlat(s)
+}
+
+// startFlat prepares a search that is to be sure of what it leaves out.
+func (r *searcher) startFlat(s *Search) {
+	r.allow(true, deviationsFlat)
+	f := &r.flat
+	f.found, f.bar, f.limit, f.floor = f.found[:0], topK{k: s.K, hits: f.bar.hits[:0]}, 4*batch, float32(math.Inf(-1))
+	f.shift = r.probe.codes.shift
+}
+
+// finishFlat returns the k best of what was found.
+func (r *searcher) finishFlat(s *Search) ([]Hit, error) {
+	f := &r.flat
 	f.drop(r)
-	slices.SortFunc(f.found, compareCandidates)
-	found := r.byCodes(f.found, s.K)
+	found := f.found
+	if s.Rough || r.beam.sketches != nil {
+		slices.SortFunc(found, compareCandidates)
+		found = r.byCodes(found, s.K)
+	}
 	if s.Rough {
 		return r.rough(found, s.K), nil
 	}

@@ -16,12 +16,14 @@ const (
 	stateLive    = 1 << iota // the slot holds a row
 	stateClaimed             // Link has begun to link it, or has done so
 	stateLinked              // a search can meet it in the graph
+	stateTwin                // it is found where the node is that has the same codes
 )
 
 // node is the fixed part of a slot in the graph.
 type node struct {
 	state atomic.Uint32
 	upper atomic.Uint32 // 1 + the first of its level() records in uppers; 0 without
+	twin  atomic.Uint32 // 1 + the next row with the same codes; 0 without
 }
 
 // graph holds the links between slots. A link is stored as the slot plus one;
@@ -43,6 +45,10 @@ type graph struct {
 	// What walks start from besides, and how many times the candidates that are asked
 	// for they keep: see prove.
 	entries atomic.Pointer[[]uint32]
+	equals  atomic.Pointer[equals] // nil: codes are not compared
+	twins   atomic.Int64           // rows that are
+	blocks  atomic.Pointer[blocks] // nil: there are none
+	unfit   atomic.Int64           // nodes there were when blocks misled walks last
 	effort  atomic.Int32
 	// Nodes there were then, and when the effort was chosen; the builder's.
 	proved, measured int64
@@ -76,7 +82,7 @@ func (g *graph) bytes(slots uint32) int64 {
 	nodes, _ := g.nodes.bytes(slots)
 	links, _ := g.links.bytes(slots)
 	uppers, _ := g.uppers.bytes(g.uppersEnd)
-	return nodes + links + uppers
+	return nodes + links + uppers + g.blocks.Load().memory(slots) + g.equals.Load().memory()
 }
 
 func (g *graph) growTo(n uint32) error {
@@ -150,6 +156,9 @@ func (g *graph) setNeighbours(slot uint32, level int, to []uint32) {
 			list[i].Store(v)
 		}
 	}
+	if level == 0 {
+		g.changed(slot)
+	}
 }
 
 // entryPoint returns where searches begin: a node of the highest layer.
@@ -191,6 +200,9 @@ func (g *graph) markLinked(slot uint32) {
 	n.state.Store(n.state.Load() | stateLinked)
 	g.linked.Add(1)
 	g.work.Add(1)
+	if k := g.blocks.Load(); k != nil {
+		k.uncoded.Add(1)
+	}
 }
 
 // room returns how many links a node has in a layer.
@@ -216,4 +228,5 @@ func (g *graph) forceLink(from, to uint32) {
 		i++
 	}
 	list[i].Store(to + 1)
+	g.changed(from)
 }

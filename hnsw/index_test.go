@@ -369,7 +369,7 @@ func TestBadInput(t *testing.T) {
 func TestBadSearches(t *testing.T) {
 	x := mustNew(t, Config{Dim: 1})
 	query := []float32{1}
-	for _, s := range []Search{{K: -1}, {Ef: -1}, {K: 1, Strategy: Within + 1}} {
+	for _, s := range []Search{{K: -1}, {Ef: -1}, {K: 1, Strategy: Cascade + 1}} {
 		if _, err := x.Search(t.Context(), query, s); !errors.Is(err, ErrConfig) {
 			t.Errorf("%+v: %v", s, err)
 		}

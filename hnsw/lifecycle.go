@@ -51,12 +51,17 @@ func (g *graph) retire(slot uint32) {
 	switch state := n.state.Load(); {
 	case state&stateLive == 0:
 		return
+	case state&stateTwin != 0:
+		g.leaveTwins(slot)
+		n.state.Store(0)
+		g.grace.retire(slot)
 	case state&stateClaimed != 0:
 		n.state.Store(state &^ stateLive)
 		g.removed = append(g.removed, slot)
 		g.dead.Add(1)
 	default:
 		n.state.Store(0)
+		g.orphan(slot)
 		g.grace.retire(slot)
 	}
 	g.rows.Add(-1)
@@ -85,6 +90,7 @@ func (g *graph) unclaim(slot uint32) {
 	}
 	// It was removed meanwhile, and is nobody's waypoint.
 	n.state.Store(0)
+	g.orphan(slot)
 	g.removed = slices.DeleteFunc(g.removed, func(s uint32) bool { return s == slot })
 	g.dead.Add(-1)
 	g.grace.retire(slot)
@@ -143,7 +149,9 @@ func (g *graph) reclaim(free []uint32) []uint32 {
 	for _, slot := range free[before:] {
 		n := g.node(slot)
 		n.state.Store(0)
+		n.twin.Store(0)
 		g.setNeighbours(slot, 0, nil)
+		g.blocks.Load().forget(slot)
 		if first := n.upper.Load(); first != 0 {
 			level := g.level(slot)
 			for l := 1; l <= level; l++ {

@@ -48,9 +48,13 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	if g.linked.Load() == 0 && g.rows.Load() < int64(x.cfg.Crossover) {
 		return ctx.Err()
 	}
+	x.gatherEquals()
 	builders := make([]*builder, x.builders.Load())
 	for i := range builders {
 		builders[i] = newBuilder(x)
+	}
+	if err := builders[0].place(ctx); err != nil {
+		return err
 	}
 	if builders[0].yields && g.removedShare(repairFirst) {
 		if err := builders[0].repair(ctx); err != nil {
@@ -72,7 +76,13 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	if err := builders[0].repair(ctx); err != nil {
 		return err
 	}
-	return builders[0].prove(ctx, proofEnd)
+	if err := builders[0].prove(ctx, proofEnd); err != nil {
+		return err
+	}
+	if err := builders[0].recode(ctx); err != nil {
+		return err
+	}
+	return builders[0].place(ctx)
 }
 
 // SetBuilders changes how many goroutines the calls of Link use that begin after
@@ -132,6 +142,7 @@ type builder struct {
 	near   []candidate
 	row    []float32
 	queue  []uint32 // see spread
+	coder  blockCoder
 	yields bool
 	turn   turn.Turn
 }
@@ -194,8 +205,12 @@ func signedCodes(codes []uint8, dst []int8) (sum int32) {
 func (w *builder) link(slot uint32) (err error) {
 	defer w.beam.x.spill.guard()(&err)
 	g := w.graph
+	if g.becomesTwin(slot) {
+		return nil
+	}
 	level := g.level(slot)
 	if err := g.allocUpper(slot, level); err != nil {
+		g.equals.Load().drop(slot)
 		g.unclaim(slot)
 		return err
 	}
@@ -278,6 +293,9 @@ func (w *builder) linkBack(from, to uint32, level int) bool {
 		switch list[i].Load() {
 		case 0:
 			list[i].Store(to + 1)
+			if level == 0 {
+				g.changed(from)
+			}
 			return true
 		case to + 1:
 			return true

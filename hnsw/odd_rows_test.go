@@ -120,3 +120,56 @@ func TestLargestComponents(t *testing.T) {
 		}
 	}
 }
+
+// TestTinyRows: rows whose squares float32 does not hold are told apart, alone and beside
+// others, by searches of all rows and by those that choose their way.
+func TestTinyRows(t *testing.T) {
+	for _, cfg := range []Config{{Dim: 12, Metric: L2}, {Dim: 12, Metric: Dot}, {Dim: 12, Metric: L2, Quantized: true}} {
+		for _, scale := range []float32{1e-18, 1e-23, 1e-30, 1e-37} {
+			for _, beside := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, quantized %t, %g, others beside %t", cfg.Metric, cfg.Quantized, scale, beside), func(t *testing.T) {
+					rng := rand.New(rand.NewPCG(3, 5))
+					vecs := clustered(rng, 500, cfg.Dim, 5)
+					for i, v := range vecs {
+						for k := range v {
+							if !beside || i%2 == 0 {
+								v[k] *= scale
+							}
+						}
+					}
+					cfg.EfConstruction = 40
+					x := linkedIndex(t, cfg, vecs)
+					for i := 0; i < 100; i += 2 {
+						query, err := x.Row(uint32(i), nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if cfg.Metric == Dot { // no float32 holds the product of two such rows
+							for k := range query {
+								query[k] /= scale
+							}
+						}
+						for _, s := range []Search{{Exact: true}, {}} {
+							s.K, s.Slots = 3, x.Len()
+							best := mustSearch(t, x, query, s)[0]
+							row, err := x.Row(best.Slot, nil)
+							if err != nil {
+								t.Fatal(err)
+							}
+							want, most := exactScore(cfg.Metric, query, row), math.Inf(-1)
+							for slot := range x.Len() {
+								if row, err = x.Row(slot, row); err != nil {
+									t.Fatal(err)
+								}
+								most = max(most, exactScore(cfg.Metric, query, row))
+							}
+							if want < most-1e-5*math.Abs(most) || math.Abs(float64(best.Score)-want) > 1e-5*math.Abs(want)+math.SmallestNonzeroFloat32 {
+								t.Fatalf("exact %t: row %d finds %v, which is worth %v; the best is worth %v", s.Exact, i, best, want, most)
+							}
+						}
+					}
+				})
+			}
+		}
+	}
+}

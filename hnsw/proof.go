@@ -15,7 +15,7 @@ const (
 	// leastProof is how many nodes a graph has at least that is put to the proof, and
 	// proofGrowth the share, one in so many, by which it has grown since the last one;
 	// where all pending rows are linked, one in proofEnd does.
-	leastProof  = 1024
+	leastProof  = 64
 	proofGrowth = 2
 	proofEnd    = 8
 	// A graph of which one node in frailShare was not reached, as where many rows are the
@@ -146,6 +146,7 @@ func (w *builder) linkWhereRoom(from, to uint32) bool {
 		switch list[i].Load() {
 		case 0:
 			list[i].Store(to + 1)
+			w.graph.changed(from)
 			return true
 		case to + 1:
 			return true

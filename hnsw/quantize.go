@@ -2,6 +2,7 @@ package hnsw
 
 import (
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
@@ -57,9 +58,11 @@ func unitScale(codes []uint8) float64 {
 }
 
 func (r codeRow) decode(dst []float32) []float32 {
-	scale := r.head[0]
-	for _, c := range r.codes {
-		dst = append(dst, scale*float32(int32(c)-codeZero))
+	scale, before := r.head[0], len(dst)
+	dst = slices.Grow(dst, len(r.codes))[:before+len(r.codes)]
+	own := dst[before:]
+	for i, c := range r.codes[:len(own)] {
+		own[i] = scale * float32(int32(c)-codeZero)
 	}
 	return dst
 }

@@ -77,6 +77,16 @@ func (w *builder) leadAround(ctx context.Context, removed []uint32) error {
 		w.pass()
 	}
 	g.dropEntries(dead)
+	if k := g.blocks.Load(); k != nil {
+		k.seeds.Store(nil) // lest a walk start from one
+	}
+	// What is dropped may hold other rows soon: no block may have codes of it.
+	if err := w.recode(ctx); err != nil {
+		return err
+	}
+	for _, slot := range removed {
+		g.equals.Load().drop(slot)
+	}
 	g.drop(removed)
 	g.proved = 0
 	for _, slot := range isolated {
@@ -149,6 +159,9 @@ func (g *graph) linkIfRoom(from, to uint32, level int) {
 		switch list[i].Load() {
 		case 0:
 			list[i].Store(to + 1)
+			if level == 0 {
+				g.changed(from)
+			}
 			return
 		case to + 1:
 			return
@@ -163,6 +176,7 @@ func (g *graph) drop(slots []uint32) {
 	gone := make(map[uint32]struct{}, len(slots))
 	for _, slot := range slots {
 		gone[slot] = struct{}{}
+		g.orphan(slot)
 		n := g.node(slot)
 		n.state.Store(n.state.Load() &^ stateLinked)
 	}

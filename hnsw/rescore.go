@@ -135,15 +135,24 @@ func (p *probe) setRounding(m Metric, dim, length, coded, most float64) {
 	if m == Dot {
 		bias += most * most / 2
 	}
+	squares := (length+coded)*(length+coded) + bias
+	if m == L2 {
+		// Codes are no longer than the query and their distance from it: what they add is
+		// counted there, lest one row far from all others blur the keys of these.
+		squares = min(squares, 9*length*length)
+	}
 	// Products of tiny scales have few digits, or none.
-	p.noise = 8*half*((length+coded)*(length+coded)+bias) + dim*codeMax*codeMax*tiny
+	p.noise = 8*half*squares + dim*codeMax*codeMax*tiny
 	p.rounding, p.perSquare = p.noise, 0
 	if m == L2 {
-		p.perSquare = (dim + 16) * 2 * half
+		p.perSquare = (dim + 16 + 24) * 2 * half
 	} else {
 		p.rounding += (dim+16)*2*half*p.norm*p.by*most + dim*tiny*p.by
 	}
 }
+
+// leastScale is the least one of a query that has as many digits as others.
+const leastScale = 1e-36
 
 // residual is what codes of a query leave out.
 type residual struct {
@@ -159,11 +168,13 @@ func roundQuery(q *simd.Query8, vec []float32) residual {
 		clear(q.Codes)
 		return residual{left: math.Sqrt(simd.SquaredNorm(vec))}
 	}
-	if largest > float64(q.Scale)*(codeMax+0.25) {
+	by := codeMax / largest // as rows are rounded: one that is the query has its codes
+	if largest > float64(q.Scale)*(codeMax+0.25) || q.Scale < leastScale {
 		// The scale is so small that it has few digits.
 		q.Scale = math.Nextafter32(q.Scale, 1)
+		by = 1 / float64(q.Scale)
 	}
-	rounded := simd.Round8(vec, 1/float64(q.Scale), q.Codes)
+	rounded := simd.Round8(vec, by, q.Codes)
 	q.Sum = rounded.Sum
 	scale := float64(q.Scale)
 	return residual{math.Sqrt(rounded.Left) * scale, scale * scale * squaredCodes(q.Codes)}
@@ -323,12 +334,16 @@ func (r *searcher) score(ids []uint32, out []float32) error {
 	case x.cfg.Metric == L2 && x.cfg.Quantized:
 		for i, id := range ids {
 			r.row = r.beam.coding.row(id).decode(r.row[:0])
-			out[i] = negatedRoot(simd.SquaredL2(r.probe.vec, r.row))
+			out[i] = distanceScore(simd.SquaredL2(r.probe.vec, r.row), r.probe.vec, r.row)
 		}
 	case x.cfg.Metric == L2:
 		simd.SquaredL2Rows(r.probe.vec, x.rows.table.Load(), ids, out)
 		for i, d := range out {
-			out[i] = negatedRoot(d)
+			if d < leastSquared {
+				out[i] = distanceScore(d, r.probe.vec, x.rows.float32s(ids[i], x.cfg.Dim))
+			} else {
+				out[i] = negatedRoot(d)
+			}
 		}
 	case x.cfg.Quantized:
 		simd.DotCodesRows(r.probe.vec, r.beam.coding.codes.table.Load(), ids, out)
@@ -346,6 +361,18 @@ func (r *searcher) score(ids []uint32, out []float32) error {
 // leastScore is the least score that products of float32, which may have lost all their
 // digits, are taken for.
 const leastScore = 1e-36
+
+// leastSquared is the least squared distance that the squares of float32, which may have lost
+// all their digits, are taken for.
+const leastSquared = 1e-30
+
+// distanceScore returns the score of two vectors whose squared distance float32 says.
+func distanceScore(squared float32, a, b []float32) float32 {
+	if squared < leastSquared {
+		return 0 - float32(distance(a, b))
+	}
+	return negatedRoot(squared)
+}
 
 // preciseDot returns a dot product whose terms may be below what float32 has digits for.
 func preciseDot(a, b []float32) float32 {
@@ -410,7 +437,7 @@ func rowScore(m Metric, query, row []float32) (float32, error) {
 				score = preciseDot(query, row)
 			}
 		case L2:
-			score = negatedRoot(simd.SquaredL2(query, row))
+			score = distanceScore(simd.SquaredL2(query, row), query, row)
 		}
 		if !math.IsNaN(float64(score)) && !math.IsInf(float64(score), 0) {
 			return score, nil

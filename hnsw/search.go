@@ -38,21 +38,30 @@ type Search struct {
 	// search may still end flat: where there is no graph, where Exact is asked
 	// for, and where a walk found fewer than there are.
 	Strategy Strategy
+	// Sure asks for the best there are, as Exact does, where that costs no more than a walk
+	// that would find nearly all of them: Ef is for where it does not. So does Ef 0.
+	Sure bool
+	// Told is filled in with how the answer was found, where it is not nil.
+	Told *Told
 }
 
 // searcher is what one search needs of memory.
 type searcher struct {
-	x      *Index
-	probe  probe
-	beam   *beam
-	within *Set // the part of the search's set that lies below its limit
-	flat   flatSearch
-	ids    []uint32
-	out    []float32
-	row    []float32
-	truth  Truth
-	best   topK // by their exact scores
-	sure   bool // see allow
+	x       *Index
+	probe   probe
+	beam    *beam
+	within  *Set // the part of the search's set that lies below its limit
+	flat    flatSearch
+	cascade cascade
+	told    Told
+	ids     []uint32
+	out     []float32
+	row     []float32
+	truth   Truth
+	best    topK // by their exact scores
+	sure    bool // see allow
+	hop     hop
+	codes   []uint8 // see equal
 }
 
 func newSearcher(x *Index) *searcher {
@@ -79,8 +88,8 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) (hits []H
 	if s.K < 0 || s.Ef < 0 {
 		return nil, fmt.Errorf("%w: a search with k %d and ef %d; neither can be negative", ErrConfig, s.K, s.Ef)
 	}
-	if s.Strategy > Within {
-		return nil, fmt.Errorf("%w: no search strategy %d; the last is %d", ErrConfig, s.Strategy, Within)
+	if s.Strategy > Cascade {
+		return nil, fmt.Errorf("%w: no search strategy %d; the last is %d", ErrConfig, s.Strategy, Cascade)
 	}
 	defer x.spill.guard()(&err)
 	if err := x.spill.err(); err != nil {
@@ -116,34 +125,69 @@ func (x *Index) Search(ctx context.Context, query []float32, s Search) (hits []H
 
 // search goes the way that is planned, and falls back on others where that one
 // comes to nothing.
-func (r *searcher) search(ctx context.Context, s *Search) ([]Hit, error) {
+func (r *searcher) search(ctx context.Context, s *Search) (hits []Hit, err error) {
+	r.told = Told{}
 	p := r.plan(s)
+	r.told.Way = p.way
+	switch p.way {
+	case Flat:
+		hits, err = r.searchFlat(ctx, s)
+	case Cascade:
+		hits, err = r.searchCells(ctx, s, p.cells, p.fresh)
+	default:
+		hits, err = r.searchGraph(ctx, s, &p)
+	}
+	r.tell(s)
+	return hits, err
+}
+
+// searchAll looks at all rows, in the way that costs less.
+func (r *searcher) searchAll(ctx context.Context, s *Search, p *plan) ([]Hit, error) {
+	if r.told.Way = p.wayOfAll(); r.told.Way == Cascade {
+		return r.searchCells(ctx, s, p.cells, p.fresh)
+	}
+	return r.searchFlat(ctx, s)
+}
+
+// searchGraph walks, and looks at all rows where that comes to nothing.
+func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, error) {
 	r.allow(false, deviationsWalk)
-	found := p.way != Flat && r.walk(s, &p)
+	p.hopped = r.hops(s, p)
+	found := p.hopped || r.walk(s, p)
 	if !found && p.way == Sweep && s.Within != nil && s.Strategy == Planned && p.share >= withinShare {
-		p.way = Within
-		found = r.walk(s, &p)
+		p.way, r.told.Way = Within, Within
+		found = r.walk(s, p)
 	}
 	if !found {
-		return r.searchFlat(ctx, s)
+		return r.searchAll(ctx, s, p)
 	}
 	shown, ok := r.liveOnes(s)
 	if !ok {
-		return r.searchFlat(ctx, s)
+		return r.searchAll(ctx, s, p)
 	}
 	if s.Rough {
 		return r.rough(r.byCodes(shown, s.K), s.K), nil
 	}
 	hits, err := r.look(shown, s.K)
-	for p.keeps && err == nil && r.unsure(hits, &p) {
+	if few := !p.sure && p.ef < defaultEf; few && p.keeps && err == nil && r.unsure(hits, p) {
+		// Who asks for few candidates gets what more of them find, and nothing dearer.
+		if p.ef = defaultEf; !r.goOn(s, p) {
+			return hits, nil
+		}
+		if shown, ok = r.liveOnes(s); ok {
+			hits, err = r.look(shown, s.K)
+		}
+		return hits, err
+	}
+	for p.keeps && err == nil && (r.unsure(hits, p) || p.sure && r.level(hits, p)) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if p.ef *= 2; p.ef > widest || !r.goOn(s, &p) {
-			return r.widen(ctx, s, &p, hits)
+		if !p.goesOn(2*p.ef) || !r.goOn(s, p) {
+			return r.widen(ctx, s, p, hits)
 		}
 		if shown, ok = r.liveOnes(s); !ok {
-			return r.searchFlat(ctx, s)
+			return r.searchAll(ctx, s, p)
 		}
 		hits, err = r.look(shown, s.K)
 	}
@@ -190,7 +234,7 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 		return false
 	}
 	if b.shown < b.ef {
-		return !p.seeded // what it met has no links to others
+		return !p.seeded && !p.hopped // what it met has no links to others
 	}
 	last, v := b.found[len(b.found)-1], &r.probe.codes
 	if hits[0].Score == hits[len(hits)-1].Score {
@@ -201,19 +245,54 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 	return float64(last.score)+v.shift+likely >= r.keyOf(bar)
 }
 
+// levelShare is how much further from the query the last candidate lies than the last hit
+// where a walk is likely to have found what there is: of photographs and of mixtures nearly
+// all queries are above it. Where so many rows are as far from the query, a walk that keeps
+// no more of them meets those that are a little closer by chance.
+// A walk over links keeps the closest of all that it has met, which lie closer together than
+// those that one over blocks has followed.
+const levelShare, levelByLinks = 1.1, 1.05
+
+// level reports whether what the walk kept is about as far from the query as the hits, so
+// that it may have left out as many that are closer.
+func (r *searcher) level(hits []Hit, p *plan) bool {
+	b, v := r.beam, &r.probe.codes
+	if len(hits) == 0 || b.shown < b.ef {
+		return false
+	}
+	last := max(0, v.square-2*float64(b.found[len(b.found)-1].score))
+	hit := max(0, v.square-2*(r.keyOf(hits[len(hits)-1].Score)-v.shift))
+	share := levelShare
+	if !p.hopped {
+		share = levelByLinks
+	}
+	return last < share*share*hit
+}
+
 // goOn has the walk keep more candidates, of those it has met as well. It reports false
 // if that would take longer than a flat search.
 func (r *searcher) goOn(s *Search, p *plan) bool {
+	if p.hopped {
+		if r.hops(s, p) {
+			return true
+		}
+		p.hopped = false
+		return r.walk(s, p)
+	}
 	if !p.seeded {
 		p.seeded = true
 		r.beam.seed(s.Slots, min(max(int(s.Slots)/seedShare, leastSeeds), mostSeeds))
 	}
 	r.beam.widen(p.ef)
 	r.startPending(s)
+	ok := false
 	if p.way == Within {
-		return r.walkWithin(p)
+		ok = r.walkWithin(p)
+	} else {
+		ok = r.beam.walk(0, p.budget)
 	}
-	return r.beam.walk(0, p.budget)
+	r.beam.findTwins()
+	return ok
 }
 
 const (
@@ -243,10 +322,11 @@ func (b *beam) seed(slots uint32, n int) {
 
 // widen ends a search whose walk has gone on for long.
 func (r *searcher) widen(ctx context.Context, s *Search, p *plan, hits []Hit) ([]Hit, error) {
-	if p.matching > flatAnyway {
+	if p.costOfAll() > flatAnyway {
+		r.told.Unsure = true
 		return hits, nil
 	}
-	return r.searchFlat(ctx, s)
+	return r.searchAll(ctx, s, p)
 }
 
 // rough returns the first candidates by the scores of their codes.
@@ -264,6 +344,9 @@ func (r *searcher) rough(found []candidate, k int) []Hit {
 // found too few.
 func (r *searcher) walk(s *Search, p *plan) bool {
 	b := r.beam
+	if entry, top, ok := r.x.graph.entryPoint(); ok && p.from == nil {
+		p.from = b.approach(entry, top, 0, arriveExpand)
+	}
 	b.within, b.visible = s.Within, r.visible(s)
 	b.reset(p.ef)
 	b.keep(p.keeps)
@@ -271,6 +354,9 @@ func (r *searcher) walk(s *Search, p *plan) bool {
 	r.startPending(s)
 	b.start(p.from...)
 	b.enter()
+	if slot, ok := r.equal(); ok {
+		b.start(candidate{b.scoreOne(slot), slot})
+	}
 	if r.x.cfg.Metric == Dot && p.strategy == Planned {
 		// The longest rows are closest to most, and have links to each other alone.
 		b.seed(s.Slots, leastSeeds)
@@ -282,6 +368,7 @@ func (r *searcher) walk(s *Search, p *plan) bool {
 	} else if !b.walk(0, p.budget) {
 		return false
 	}
+	b.findTwins()
 	return b.shown >= s.K || b.shown >= p.matching
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A snapshot is a header and up to seven sections; numbers are little-endian.
+// A snapshot is a header and up to eight sections; numbers are little-endian.
 //
 //	header  magic, version u32, dimension u32, metric u8, flags u8, M u16,
 //	        seed u64, slots u32, entry point's slot plus one or 0 u32, its layer u32,
@@ -26,6 +26,13 @@ import (
 //	        keep u32, count u32, slots u32 each; checksum
 //	sketches  if flagged: the centre, dimension f32; the largest factor f64; for each slot
 //	        but free ones: factor f32, bias f32, bits u64 each; checksum
+//	cells   if flagged: rows that there were when centres were chosen u32, their mean squared
+//	        distance from them f64; for each group of the coding, one if it has no centres,
+//	        how many cells u32; for each cell: centre, dimension f32; largest distance of a
+//	        row from it and of a row from its codes f64 each; how many rows u32; for every 32
+//	        of them a tile: for every four components 16 bytes of bits, then 32 biases,
+//	        factors, slacks and leans f32 each, and slots u32; at last how many rows may be in
+//	        no cell u32, and their slots u32 each; checksum
 //
 // A checksum is the XXH3-64 of what follows the one before. A slot's layers
 // follow from the seed.
@@ -39,7 +46,8 @@ const (
 	flagSketches  = 4
 	flagCentre    = 8
 	flagTurned    = 16
-	flagsCoding   = flagSketches | flagCentre | flagTurned
+	flagCells     = 32
+	flagsCoding   = flagSketches | flagCentre | flagTurned | flagCells
 
 	headerSize   = 8 + 4 + 4 + 1 + 1 + 2 + 8 + 4 + 4 + 4 + 4*8
 	checksumSize = 8
@@ -70,8 +78,11 @@ type Snapshot struct {
 	entries []uint32
 	// Those of all rows; nil if there are none.
 	sketches *sketches
-	epoch    uint64
-	once     sync.Once
+	// Places of rows, and the slots that may have none; nil if there are none.
+	cells *cells
+	fresh []uint32
+	epoch uint64
+	once  sync.Once
 }
 
 // Snapshot captures which slots hold rows; it takes time for a byte a slot.
@@ -101,6 +112,7 @@ func (x *Index) Snapshot() *Snapshot {
 		s.entry, s.top = entry+1, top
 	}
 	s.entries = g.entriesNow()
+	s.cells, s.fresh = s.coding.cover.look()
 	return s
 }
 

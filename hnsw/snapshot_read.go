@@ -54,8 +54,10 @@ func ReadSnapshot(r io.Reader, cfg Config) (_ *Index, err error) {
 		{"links", d.readLinks},
 		{"entries", d.readEntries},
 		{"sketches", d.readSketches},
+		{"cells", d.readCells},
 	} {
 		if section.name == "rows" && !x.keepsRows() || section.name == "sketches" && d.header.flags&flagSketches == 0 ||
+			section.name == "cells" && d.header.flags&flagCells == 0 ||
 			section.name == "entries" && d.header.version == oldestSnapshot ||
 			section.name == "centres" && d.header.flags&flagCentre == 0 {
 			continue

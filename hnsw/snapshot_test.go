@@ -225,6 +225,10 @@ func TestSnapshotGolden(t *testing.T) {
 	if c := x.coding.Load(); len(c.centres) < 2 {
 		t.Errorf("rows of two far groups have %d centres", len(c.centres))
 	}
+	x = goldenSnapshot(t, "snapshot-v3-cells.bin", Config{Dim: 16, M: 4, Seed: 1, Celled: 1}, 200, 0)
+	if c, fresh := x.coding.Load().cover.look(); c == nil || c.rows == 0 || len(fresh) == 0 {
+		t.Errorf("%+v are the cells of the golden snapshot, and %d fresh rows", c, len(fresh))
+	}
 	x = oldSnapshot(t, "snapshot-v2-centre.bin", far)
 	if c := x.coding.Load(); len(c.centres) == 0 || c.rotation == nil {
 		t.Errorf("rows of two far groups are coded about %v, turned by %v", c.centres, c.rotation)
@@ -314,15 +318,24 @@ func FuzzReadSnapshot(f *testing.F) {
 	sketched := Config{Dim: 256, M: 2, Sketched: 1}
 	other := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), sketched, 30, 0))
 	otherEnds := sections(f, other, 7)
-	f.Add([]byte{}, false)
-	f.Add([]byte{0, 32, 255, 0, 36, 3}, false)
-	f.Add([]byte{byte(ends[1] >> 8), byte(ends[1] - 9), 3, byte(ends[3] >> 8), byte(ends[3] + 9), 1}, false)
-	f.Add([]byte{0, 17, 0}, true)                                         // no sketches, says the flag
-	f.Add([]byte{byte(len(other) >> 8), byte(len(other) - 20), 85}, true) // another sketch
-	f.Fuzz(func(t *testing.T, edits []byte, sketches bool) {
+	celled := Config{Dim: 2, M: 2, Celled: 1}
+	third := snapshotOf(f, sampleIndex(f, rand.New(rand.NewPCG(1, 1)), celled, 100, 0))
+	thirdEnds := sections(f, third, 7)
+	f.Add([]byte{}, uint8(0))
+	f.Add([]byte{0, 32, 255, 0, 36, 3}, uint8(0))
+	f.Add([]byte{byte(ends[1] >> 8), byte(ends[1] - 9), 3, byte(ends[3] >> 8), byte(ends[3] + 9), 1}, uint8(0))
+	f.Add([]byte{0, 17, 0}, uint8(1))                                         // no sketches, says the flag
+	f.Add([]byte{byte(len(other) >> 8), byte(len(other) - 20), 85}, uint8(1)) // another sketch
+	f.Add([]byte{0, 17, 0}, uint8(2))                                         // no cells, says the flag
+	f.Add([]byte{byte(thirdEnds[5] >> 8), byte(thirdEnds[5] + 20), 200}, uint8(2))
+	f.Add([]byte{byte(len(third) >> 8), byte(len(third) - 20), 85}, uint8(2)) // another fresh slot
+	f.Fuzz(func(t *testing.T, edits []byte, kind uint8) {
 		data, ends, cfg := slices.Clone(golden), ends, small
-		if sketches {
+		switch kind % 3 {
+		case 1:
 			data, ends, cfg = slices.Clone(other), otherEnds, sketched
+		case 2:
+			data, ends, cfg = slices.Clone(third), thirdEnds, celled
 		}
 		for ; len(edits) >= 3; edits = edits[3:] {
 			data[int(binary.BigEndian.Uint16(edits))%len(data)] = edits[2]
@@ -349,6 +362,7 @@ func useAll(t *testing.T, x *Index) {
 	query := make([]float32, x.cfg.Dim)
 	query[0], query[1] = 1, 2
 	x.cfg.Crossover = 0
+	mustSearch(t, x, query, Search{K: 5, Slots: x.Len(), Strategy: Cascade})
 	for _, exact := range []bool{false, true} {
 		mustSearch(t, x, query, Search{K: 5, Slots: x.Len(), Exact: exact})
 		slots := make([]uint32, x.Len())

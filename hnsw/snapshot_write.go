@@ -66,6 +66,10 @@ func (s *Snapshot) WriteTo(w io.Writer) (n int64, err error) {
 		e.sketches()
 		e.checksum()
 	}
+	if s.cells != nil {
+		e.cells()
+		e.checksum()
+	}
 	runtime.KeepAlive(s.x)
 	return out.n, e.err
 }
@@ -116,6 +120,7 @@ func (e *snapshotWriter) header() {
 		{e.s.sketches != nil, flagSketches},
 		{len(e.s.coding.centres) > 0, flagCentre},
 		{e.s.coding.rotation != nil, flagTurned},
+		{e.s.cells != nil, flagCells},
 	} {
 		if f.is {
 			flags |= f.flag

@@ -121,7 +121,15 @@ func (x *Index) terms(ctx context.Context, s Snapshot, prefix string, accept Acc
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		var late error
+		looked := 0
 		err := c.eachTerm(s.Reader, prefix, func(term []byte, n int) {
+			if looked++; looked%termsPerCheck == 0 && late == nil {
+				late = ctx.Err()
+			}
+			if late != nil {
+				return // the rest is passed over in no time
+			}
 			if i, known := at[string(term)]; known {
 				found[i].n += n
 				return
@@ -136,12 +144,16 @@ func (x *Index) terms(ctx context.Context, s Snapshot, prefix string, accept Acc
 				found = append(found, e)
 			}
 		})
-		if err != nil {
+		if err = cmp.Or(err, late); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
 }
+
+// termsPerCheck is how many terms are accepted or not between looks at the context: to compare
+// a long one with a fuzzy word takes a microsecond.
+const termsPerCheck = 1024
 
 // recount counts the documents of in that have the terms, and drops terms that
 // none has.

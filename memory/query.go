@@ -276,9 +276,14 @@ type Plan struct {
 	// SecondLook are the terms of the first hits for which matches were scored again,
 	// none where a first hit has all terms of the query.
 	SecondLook []string `json:"second_look,omitempty"`
-	// Approximate: vectors were searched by their graph.
-	Approximate bool     `json:"approximate,omitempty"`
-	Terms       []string `json:"terms,omitempty"`
+	// Approximate: vectors were searched by their graph, or by one bit a component first.
+	Approximate bool `json:"approximate,omitempty"`
+	// VectorMiss is the chance at most that the search of vectors has missed a certain one of
+	// the nearest, where it is known: where all were compared by their bits. VectorUnsure: a
+	// walk over the graph ended although it could not tell whether there are nearer ones.
+	VectorMiss   float64  `json:"vector_miss,omitempty"`
+	VectorUnsure bool     `json:"vector_unsure,omitempty"`
+	Terms        []string `json:"terms,omitempty"`
 	// Near are the words near those of the query that memories were found by, or counted
 	// more for: see Query.OnlyWords.
 	Near []string `json:"near,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,11 +30,19 @@ type nativeLibrary struct {
 	header string   // whose presence tells
 	pkg    string   // Debian's name for it
 	link   []string // libraries
+	// The environment variable that names a folder where the headers are, of a library
+	// that Debian does not have.
+	folder string
 }
 
 var (
-	hnswlib = nativeLibrary{"WITH_HNSWLIB", "hnswlib/hnswlib.h", "libhnswlib-dev", nil}
-	faiss   = nativeLibrary{"WITH_FAISS", "faiss/IndexHNSW.h", "libfaiss-dev", []string{"-fopenmp", "-lfaiss", "-llapack", "-lblas"}}
+	hnswlib = nativeLibrary{define: "WITH_HNSWLIB", header: "hnswlib/hnswlib.h", pkg: "libhnswlib-dev"}
+	faiss   = nativeLibrary{define: "WITH_FAISS", header: "faiss/IndexHNSW.h", pkg: "libfaiss-dev", link: []string{"-fopenmp", "-lfaiss", "-llapack", "-lblas"}}
+	// SymphonyQG, as its authors' library has it: github.com/VectorDB-NTU/RaBitQ-Library.
+	symphonyQG = nativeLibrary{
+		define: "WITH_SYMPHONYQG", header: "rabitqlib/index/symqg/qg_builder.hpp", folder: "MEMDB_SYMPHONYQG",
+		link: []string{"-fopenmp", "-Ofast"},
+	}
 )
 
 // compile builds the program for a library in a folder, unless it is there from another set
@@ -47,18 +56,25 @@ func (l *nativeLibrary) compile(ctx context.Context, dir string) (string, error)
 	if _, err := exec.LookPath(compiler); err != nil {
 		return "", harness.Missing("it is built with g++, which is not installed")
 	}
-	probe := exec.CommandContext(ctx, compiler, "-fsyntax-only", "-x", "c++", "-")
+	find, advice := []string(nil), "on Debian, apt-get install "+l.pkg
+	if l.folder != "" {
+		advice = "set " + l.folder + " to the folder in which its source has it"
+		if folder := os.Getenv(l.folder); folder != "" {
+			find = []string{"-isystem", folder}
+		}
+	}
+	probe := exec.CommandContext(ctx, compiler, append(find, "-E", "-std=c++17", "-march=native", "-x", "c++", "-")...)
 	probe.Stdin = strings.NewReader("#include <" + l.header + ">\n")
 	if err := probe.Run(); err != nil {
-		return "", harness.Missing("the compiler does not find %s; on Debian, apt-get install %s", l.header, l.pkg)
+		return "", harness.Missing("the compiler does not find %s; %s", l.header, advice)
 	}
 	source := filepath.Join(dir, "native.cc")
 	if err := os.WriteFile(source, nativeSource, 0o644); err != nil {
 		return "", err
 	}
-	args := append([]string{"-O3", "-march=native", "-std=c++17", "-D" + l.define, "-o", program, source}, l.link...)
+	args := slices.Concat(find, []string{"-O3", "-march=native", "-std=c++17", "-D" + l.define, "-o", program, source}, l.link)
 	if out, err := exec.CommandContext(ctx, compiler, args...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building %s: %w: %s", l.pkg, err, strings.TrimSpace(string(out)))
+		return "", fmt.Errorf("building a program with %s: %w: %s", l.header, err, strings.TrimSpace(string(out)))
 	}
 	return program, nil
 }

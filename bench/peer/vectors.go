@@ -61,6 +61,7 @@ type VectorOpener struct {
 func VectorIndexes() []VectorOpener {
 	return []VectorOpener{
 		{Name: "hnswlib", Open: hnswlib.open},
+		{Name: "SymphonyQG", Open: symphonyQG.open},
 		// Debian builds faiss for any processor, without the vector instructions
 		// of this one.
 		{Name: "faiss HNSWFlat", Small: true, Open: faiss.open},

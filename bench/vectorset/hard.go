@@ -21,6 +21,12 @@ type Hard struct {
 	Metrics []string
 	noise   float64 // of a query's components, about a row
 	row     func(rng *rand.Rand, v []float32, i, n int)
+	// ask makes of a row with noise the query; nil leaves it as it is.
+	ask func(rng *rand.Rand, q []float32)
+	// about says which of n rows queries are about; nil: all.
+	about func(i, n int) bool
+	// Gone says which of n rows are removed once all are there; nil: none.
+	Gone func(i, n int) bool
 }
 
 // templateRows is how many rows of one template follow each other.
@@ -29,30 +35,109 @@ const templateRows = 100
 // Hards lists the kinds.
 func Hards() []Hard {
 	all, distances := []string{Cosine, Dot, L2}, []string{Cosine, L2}
+	near := func(name string, dim int, noise float64, off float32) Hard {
+		return Hard{Name: name, Dim: dim, Metrics: all, noise: noise, row: template(off)}
+	}
 	return []Hard{
-		{"cosine .99 within 100 rows", 48, all, .05, template(.1)},
-		{"cosine .9975", 48, all, .025, template(.05)},
-		{"cosine .9996", 48, all, .01, template(.02)},
-		{"cosine .9996, 384 components", 384, all, .01, template(.02)},
-		{"cosine .9999", 64, all, .005, template(.01)},
-		{"shifted by 30", 32, distances, .1, shift(30)},
-		{"shifted by 1,000", 32, []string{L2}, .1, shift(1000)},
-		{"a large component", 32, distances, .1, func(rng *rand.Rand, v []float32, _, _ int) { v[3] = 40 + 10*float32(rng.NormFloat64()) }},
-		{"outliers", 32, all, .1, func(rng *rand.Rand, v []float32, _, _ int) {
+		near("cosine .99 within 100 rows", 48, .05, .1),
+		near("cosine .9975", 48, .025, .05),
+		near("cosine .9996", 48, .01, .02),
+		near("cosine .9996, 384 components", 384, .01, .02),
+		near("cosine .9999", 64, .005, .01),
+		{Name: "one cluster of .9999", Dim: 48, Metrics: []string{L2}, noise: .005, row: topic(1, .01)},
+		{Name: "unseen topics, 384 components", Dim: 384, Metrics: []string{Cosine, Dot}, row: topic(40, 1.0/3), ask: topicOf(unseen, 40, 1.0/3)},
+		{Name: "unseen topics, 96 components", Dim: 96, Metrics: distances, row: topic(25, 1.0/3), ask: topicOf(unseen, 25, 1.0/3)},
+		{Name: "the opposite half-space", Dim: 48, Metrics: []string{Dot}, noise: .1, row: oneSide, ask: opposite},
+		{Name: "shifted by 30", Dim: 32, Metrics: distances, noise: .1, row: shift(30)},
+		{Name: "shifted by 1,000", Dim: 32, Metrics: []string{L2}, noise: .1, row: shift(1000)},
+		{Name: "a large component", Dim: 32, Metrics: distances, noise: .1, row: func(rng *rand.Rand, v []float32, _, _ int) { v[3] = 40 + 10*float32(rng.NormFloat64()) }},
+		{Name: "outliers", Dim: 32, Metrics: all, noise: .1, row: func(rng *rand.Rand, v []float32, _, _ int) {
 			if rng.IntN(20) == 0 {
 				v[rng.IntN(len(v))] += 100
 			}
 		}},
-		{"two far groups", 32, all, .2, func(_ *rand.Rand, v []float32, i, n int) { v[0] += float32(1000 * (2 * i / n)) }},
-		{"heavy noise", 24, all, .5, func(*rand.Rand, []float32, int, int) {}},
-		{"norms from 1 to 80", 48, all, .1, lengthen},
-		{"norms from 1 to 80, 24 components", 24, all, .1, lengthen},
-		{"one-hot", 64, all, .02, func(_ *rand.Rand, v []float32, i, _ int) {
+		{Name: "1 % 10,000 times as long", Dim: 32, Metrics: all, noise: .1, row: func(rng *rand.Rand, v []float32, _, _ int) {
+			if rng.IntN(100) == 0 {
+				scale(v, 10_000)
+			}
+		}},
+		{Name: "two far groups", Dim: 32, Metrics: all, noise: .2, row: func(_ *rand.Rand, v []float32, i, n int) { v[0] += float32(1000 * (2 * i / n)) }},
+		{Name: "two groups, one 140 times as long", Dim: 32, Metrics: []string{Dot, L2}, noise: .1, row: func(_ *rand.Rand, v []float32, i, _ int) {
+			if i%2 == 0 {
+				scale(v, 140)
+			}
+		}},
+		{Name: "heavy noise", Dim: 24, Metrics: all, noise: .5, row: func(*rand.Rand, []float32, int, int) {}},
+		{Name: "norms from 1 to 80", Dim: 48, Metrics: all, noise: .1, row: lengthen},
+		{Name: "norms from 1 to 80, 24 components", Dim: 24, Metrics: all, noise: .1, row: lengthen},
+		{Name: "one-hot", Dim: 64, Metrics: all, noise: .02, row: func(_ *rand.Rand, v []float32, i, _ int) {
 			clear(v)
 			v[i%len(v)] = 1
 		}},
+		{Name: "whole numbers", Dim: 24, Metrics: all, row: func(_ *rand.Rand, v []float32, _, _ int) {
+			for k := range v {
+				v[k] = float32(math.Round(2 * float64(v[k])))
+			}
+		}},
+		{Name: "rare rows first", Dim: 32, Metrics: all, row: rareFirst, about: rare},
+		{Name: "deleted clusters", Dim: 48, Metrics: all, noise: .1, row: template(.2), about: oddTemplate, Gone: oddTemplate},
 	}
 }
+
+func scale(v []float32, by float32) {
+	for k := range v {
+		v[k] *= by
+	}
+}
+
+// topic rows lie about one of some centres.
+func topic(topics int, off float32) func(*rand.Rand, []float32, int, int) {
+	return func(_ *rand.Rand, v []float32, i, _ int) { about(13, i%topics, v, off) }
+}
+
+// unseen is the seed of topics that no row is of.
+const unseen = 17
+
+// topicOf queries lie about centres of another seed.
+func topicOf(seed uint64, topics int, off float32) func(*rand.Rand, []float32) {
+	return func(rng *rand.Rand, q []float32) {
+		for k := range q {
+			q[k] = float32(rng.NormFloat64())
+		}
+		about(seed, rng.IntN(topics), q, off)
+	}
+}
+
+// about moves noise, times off, to a centre whose components are about 1.
+func about(seed uint64, which int, v []float32, off float32) {
+	centre := rand.New(rand.NewPCG(seed, uint64(which)))
+	for k := range v {
+		v[k] = float32(centre.NormFloat64()) + off*v[k]
+	}
+}
+
+// oneSide rows lie about one direction.
+func oneSide(_ *rand.Rand, v []float32, _, _ int) {
+	for k := range v {
+		v[k]++
+	}
+}
+
+func opposite(_ *rand.Rand, q []float32) { scale(q, -1) }
+
+// One row in rareShare is rare: it points anywhere, and the others in a few directions.
+const rareShare = 45
+
+func rare(i, n int) bool { return i < n/rareShare }
+
+func rareFirst(_ *rand.Rand, v []float32, i, n int) {
+	if !rare(i, n) {
+		about(19, i%8, v, .2)
+	}
+}
+
+// oddTemplate says which rows are of every other template.
+func oddTemplate(i, _ int) bool { return i/templateRows%2 == 1 }
 
 // template rows lie about a centre that changes with each hundredth row. Which centre that
 // is follows from the row's number, so that it is drawn once for all of them.
@@ -84,7 +169,7 @@ func lengthen(_ *rand.Rand, v []float32, i, n int) {
 	}
 }
 
-// Sets draws n rows, in the order of their groups or lengths, and queries, each a row
+// Sets draws n rows, in the order of their groups or lengths, and queries, most of them a row
 // with noise. Rows are normalised under cosine alone.
 func (h Hard) Sets(metric string, n, queries int) (base, asked *Set) {
 	rng := rand.New(rand.NewPCG(7, uint64(h.Dim)))
@@ -97,9 +182,16 @@ func (h Hard) Sets(metric string, n, queries int) (base, asked *Set) {
 		h.row(rng, v, i, n)
 	}
 	for range queries {
-		q := slices.Clone(base.Row(rng.IntN(n)))
+		i := rng.IntN(n)
+		for h.about != nil && !h.about(i, n) {
+			i = rng.IntN(n)
+		}
+		q := slices.Clone(base.Row(i))
 		for k := range q {
 			q[k] += float32(h.noise * rng.NormFloat64())
+		}
+		if h.ask != nil {
+			h.ask(rng, q)
 		}
 		asked.flat = append(asked.flat, q...)
 	}
@@ -122,15 +214,19 @@ type Floors struct {
 	least         []float64 // what the k-th best row scores, for each query
 }
 
-// NewFloors compares every query with every row.
-func NewFloors(metric string, base, queries *Set, k int) *Floors {
+// NewFloors compares every query with every row but those that are gone; nil: none is.
+func NewFloors(metric string, base, queries *Set, k int, gone func(i, n int) bool) *Floors {
 	f := &Floors{metric, base, queries, min(k, base.Len()), make([]float64, queries.Len())}
-	scores := make([]float64, base.Len())
+	scores := make([]float64, 0, base.Len())
 	for q := range f.least {
-		for i := range scores {
-			scores[i] = f.score(q, i)
+		scores = scores[:0]
+		for i := range base.Len() {
+			if gone == nil || !gone(i, base.Len()) {
+				scores = append(scores, f.score(q, i))
+			}
 		}
 		slices.Sort(scores)
+		f.k = min(f.k, len(scores))
 		f.least[q] = scores[len(scores)-f.k]
 	}
 	return f

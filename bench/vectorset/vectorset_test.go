@@ -188,7 +188,7 @@ func TestFloors(t *testing.T) {
 		{Dot, []uint32{3, 0}, 1},
 		{Dot, []uint32{3, 1}, .5},
 	} {
-		if got := NewFloors(c.metric, base, asked, 2).Judge([][]uint32{c.ids}); got != c.want {
+		if got := NewFloors(c.metric, base, asked, 2, nil).Judge([][]uint32{c.ids}); got != c.want {
 			t.Errorf("%s, %v: recall %v, want %v", c.metric, c.ids, got, c.want)
 		}
 	}

@@ -44,6 +44,11 @@ func (a *app) checkCmd() *cobra.Command {
 	return cmd
 }
 
+// askedFor says what the queries of a kind ask for.
+var askedFor = map[string]string{
+	"stored": "stored vectors", "away": "vectors away from all", "between": "vectors between two", "rare": "the rarest vectors",
+}
+
 func (a *app) printCheck(r engine.Report) error {
 	if a.json {
 		if r.Problems == nil {
@@ -58,6 +63,12 @@ func (a *app) printCheck(r engine.Report) error {
 		}
 		for _, s := range r.Spaces {
 			a.printf("space %s: recall@10 %.3f of %s\n", escape(s.Name), s.Recall, count(s.Sampled, "vector", "vectors"))
+			for _, r := range s.Asked {
+				if r.Sampled == 0 {
+					continue
+				}
+				a.printf("  asked for %s: recall@10 %.3f, the closest first %.3f, of %s\n", askedFor[r.Kind], r.Recall, r.First, count(r.Sampled, "query", "queries"))
+			}
 		}
 		if r.OK {
 			a.printf("ok, %s\n", count(r.Memories, "memory", "memories"))

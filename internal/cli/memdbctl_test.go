@@ -556,11 +556,18 @@ func TestCheckAndStats(t *testing.T) {
 	if out := c.ok("check"); out != "ok, 2 memories\n" {
 		t.Errorf("check: %q", out)
 	}
-	if out := c.ok("check", "--deep"); out != "space default: recall@10 1.000 of 1 vector\nok, 2 memories\n" {
+	if out := c.ok("check", "--deep"); out != "space default: recall@10 1.000 of 1 vector\n"+
+		"  asked for stored vectors: recall@10 1.000, the closest first 1.000, of 1 query\n"+
+		"  asked for the rarest vectors: recall@10 1.000, the closest first 1.000, of 1 query\nok, 2 memories\n" {
 		t.Errorf("check --deep: %q", out)
 	}
 	deep := one(t, c.objects("check", "--deep"))
-	if want := []any{map[string]any{"name": "default", "sampled": 1.0, "recall": 1.0}}; !reflect.DeepEqual(deep["spaces"], want) {
+	asked := func(kind string, sampled float64) map[string]any {
+		return map[string]any{"kind": kind, "sampled": sampled, "recall": 1.0, "first": 1.0}
+	}
+	if want := []any{map[string]any{"name": "default", "sampled": 1.0, "recall": 1.0, "asked": []any{
+		asked("stored", 1), asked("away", 0), asked("between", 0), asked("rare", 1),
+	}}}; !reflect.DeepEqual(deep["spaces"], want) {
 		t.Errorf("check --deep: %v, want %v", deep["spaces"], want)
 	}
 	got := one(t, c.objects("stats"))

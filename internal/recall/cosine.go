@@ -569,8 +569,9 @@ func (r *recalling) walked(s *spaces.Space) bool {
 func (r *recalling) nearest(ctx context.Context, s *spaces.Space, k int, rough bool) ([]uint32, []float64, error) {
 	defer r.stage("graph")
 	r.plan.Approximate = true
+	var told hnsw.Told
 	search := hnsw.Search{
-		K: k, Slots: s.Index.Len(), Ef: Ef(s, k), Rough: rough, Truth: s.Truth(r.st),
+		K: k, Slots: s.Index.Len(), Ef: Ef(s, k), Rough: rough, Truth: s.Truth(r.st), Sure: true, Told: &told,
 	}
 	if rough {
 		search.Ef = k
@@ -584,6 +585,7 @@ func (r *recalling) nearest(ctx context.Context, s *spaces.Space, k int, rough b
 	if err != nil {
 		return nil, nil, err
 	}
+	r.plan.VectorMiss, r.plan.VectorUnsure = told.Miss, told.Unsure
 	docs, scores := make([]uint32, 0, len(hits)), make([]float64, 0, len(hits))
 	for _, h := range hits {
 		if doc := r.docIn(s, h.Slot); doc != doctable.None {

@@ -37,6 +37,19 @@ func TestNothingIsReadBeyondRows(t *testing.T) {
 		for _, dim := range bitDims {
 			t.Run("", func(t *testing.T) { bitKernels(t, rng, dim, guarded(t)) })
 		}
+		for _, dim := range []int{16, 48, 384} {
+			alloc := guarded(t)
+			tiles, _ := randomTiles(rng, 3, dim, alloc)
+			var q TileQuery
+			q.Set(make([]float32, dim))
+			keys := unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(alloc(4*3*TileRows)))), 3*TileRows)
+			masks := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(alloc(4*3)))), 3)
+			ScanTiles(&q, tiles, &TileBar{}, masks, keys)
+			AtLeast(keys, 0, masks)
+		}
+		for _, n := range blockDims {
+			t.Run("", func(t *testing.T) { scanBlocks(t, rng, n, guarded(t)) })
+		}
 		for n := 8; n <= 4096; n *= 2 {
 			t.Run("", func(t *testing.T) { hadamards(t, rng, n, guarded(t)) })
 		}

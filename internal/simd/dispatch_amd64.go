@@ -82,6 +82,29 @@ func dotBitsRows(q *QueryBits, rows *Rows, ids []uint32, out []float32) {
 	}
 }
 
+func scanTiles(q *TileQuery, tiles []unsafe.Pointer, bar *TileBar, masks []uint32, out []float32) {
+	dim := len(q.table) / tileEntries * tileComponents
+	switch active {
+	case AVX512VPOPCNT, AVX512VNNI, AVX512:
+		scanTilesAVX512(&q.table[0], dim, &tiles[0], len(tiles), bar, &masks[0], &out[0], q.Step)
+	case AVX2:
+		scanTilesAVX2(&q.table[0], dim, &tiles[0], len(tiles), bar, &masks[0], &out[0], q.Step)
+	default:
+		scanTilesGo(q, tiles, bar, masks, out)
+	}
+}
+
+func atLeast(keys []float32, floor float32, masks []uint32) {
+	switch active {
+	case AVX512VPOPCNT, AVX512VNNI, AVX512:
+		atLeastAVX512(&keys[0], floor, &masks[0], len(masks))
+	case AVX2:
+		atLeastAVX2(&keys[0], floor, &masks[0], len(masks))
+	default:
+		atLeastGo(keys, floor, masks)
+	}
+}
+
 func hadamard(v, factors []float32) {
 	if active == Portable {
 		hadamardGo(v, factors)
@@ -152,6 +175,18 @@ func dotBitsRowsVPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint,
 func dotBitsRowsPOPCNT(q *uint64, words int, pages *unsafe.Pointer, shift uint, stride uintptr, ids *uint32, n int, out *float32, most int32, scale, bias float32)
 
 //go:noescape
+func scanTilesAVX512(table *uint8, dim int, tiles *unsafe.Pointer, n int, bar *TileBar, masks *uint32, out *float32, step float32)
+
+//go:noescape
+func scanTilesAVX2(table *uint8, dim int, tiles *unsafe.Pointer, n int, bar *TileBar, masks *uint32, out *float32, step float32)
+
+//go:noescape
+func atLeastAVX512(keys *float32, floor float32, masks *uint32, n int)
+
+//go:noescape
+func atLeastAVX2(keys *float32, floor float32, masks *uint32, n int)
+
+//go:noescape
 func hadamardAVX2(v, factors *float32, n int)
 
 //go:noescape
@@ -168,3 +203,63 @@ func round8AVX2(v *float32, n int, by float64, codes *int8, s *roundSums)
 
 //go:noescape
 func prefetch(p unsafe.Pointer)
+
+func blockTables(v []float32, scale float32, table []uint8) {
+	if active == Portable || active == AVX2 {
+		blockTablesGo(v, scale, table)
+		return
+	}
+	blockTablesAVX512(&v[0], len(v)/4, scale, &table[0])
+}
+
+func scanBlock(q *QueryTables, block unsafe.Pointer, base, bar float32, found *Found) int {
+	switch {
+	case len(q.table) == 0 || active == Portable:
+		return scanBlockGo(q, block, base, bar, found)
+	case active == AVX2:
+		var sums [BlockRows]uint32
+		sumBlockAVX2(&q.table[0], len(q.table)/(2*grainBytes), block, &sums)
+		return q.below(&sums, block, base, bar, found)
+	}
+	return scanBlockAVX512(&q.table[0], len(q.table)/(2*grainBytes), block, q.delta, q.shift, base, bar, found)
+}
+
+func signs(x, c []float32, words []uint16) Signs {
+	if active == Portable || active == AVX2 {
+		return signsGo(x, c, words)
+	}
+	var sums [3]float32
+	signsAVX512(&x[0], &c[0], len(x), &words[0], &sums)
+	return Signs{Square: float64(sums[0]), Sum: float64(sums[1]), Centre: float64(sums[2])}
+}
+
+func absorb(p *Pool, found *Found, n int, set []uint64) uint64 {
+	switch {
+	case n == 0 || active == Portable || active == AVX2:
+		return absorbGo(p, found, n, set)
+	case p.ef <= PoolRoom/2:
+		return absorb32AVX512(p, &found.Costs[0], &found.IDs[0], n, &set[0])
+	}
+	return absorb64AVX512(p, &found.Costs[0], &found.IDs[0], n, &set[0])
+}
+
+//go:noescape
+func blockTablesAVX512(v *float32, groups int, scale float32, table *uint8)
+
+//go:noescape
+func scanBlockAVX512(table *uint8, grains int, block unsafe.Pointer, delta, shift, base, bar float32, found *Found) int
+
+//go:noescape
+func sumBlockAVX2(table *uint8, grains int, block unsafe.Pointer, sums *[BlockRows]uint32)
+
+//go:noescape
+func signsAVX512(x, c *float32, n int, words *uint16, sums *[3]float32)
+
+//go:noescape
+func absorb32AVX512(p *Pool, costs *float32, ids *uint32, n int, set *uint64) uint64
+
+//go:noescape
+func absorb64AVX512(p *Pool, costs *float32, ids *uint32, n int, set *uint64) uint64
+
+//go:noescape
+func prefetchLines(p unsafe.Pointer, n int)

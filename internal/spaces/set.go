@@ -39,9 +39,13 @@ type Limits struct {
 	// CloseTail is the least for Close. What is not in a snapshot is read from the
 	// store by the next Open, and linked again.
 	SaveTail, CloseTail uint64
-	// Codes are the bytes of codes of a space that are kept in memory, Rows those of
-	// float32 vectors; 0: their share of the budget; below 0: none.
-	Codes, Rows int64
+	// Codes are the bytes of codes of a space that are kept in memory, Blocks those of the
+	// blocks by which walks over its graph go, Rows those of float32 vectors; 0: their share
+	// of the budget; below 0: none.
+	Codes, Blocks, Rows int64
+	// BlocksFrom is the number of vectors from which on there are blocks: of fewer a search
+	// looks at all.
+	BlocksFrom int
 	// Sketched is the number of vectors from which on those in memory have sketches: the
 	// codes of fewer stay in a processor's caches.
 	Sketched int
@@ -55,7 +59,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Exhaustive: 20_000, Crossover: hnsw.Crossover,
 		UnlinkedSoft: 1 << 15, UnlinkedIdle: 1 << 20, UnlinkedMost: 5 << 18,
-		SaveTail: 1 << 16, CloseTail: 1 << 10, Sketched: 1 << 13, FillLeast: 1 << 8,
+		SaveTail: 1 << 16, CloseTail: 1 << 10, Sketched: 1 << 13, FillLeast: 1 << 8, BlocksFrom: 100_000,
 	}
 }
 
@@ -75,9 +79,9 @@ type Host struct {
 	Logger   *slog.Logger
 	ReadOnly bool
 	Limits   Limits
-	// Codes and Rows are the bytes of memory for the codes of each space's vectors, and for
-	// float32 vectors that searches have read.
-	Codes, Rows int64
+	// Codes, Blocks and Rows are the bytes of memory for the codes of each space's vectors,
+	// for the blocks of each, and for float32 vectors that searches have read.
+	Codes, Blocks, Rows int64
 
 	ID func() [16]byte // the database's
 	// View calls fn with the newest state that readers see.
@@ -200,7 +204,7 @@ func (ss *Set) New(num uint16, name string, dim int, metric hnsw.Metric, model s
 func (ss *Set) IndexConfig(s *Space) hnsw.Config {
 	return hnsw.Config{
 		Dim: s.Dim, Metric: s.Metric, Seed: uint64(s.Num), Crossover: ss.Limits.Crossover,
-		File: s.File, CodeMemory: ss.Codes, Sketched: ss.Limits.Sketched, Truth: noTruth, Rows: ss.rows,
+		File: s.File, CodeMemory: ss.Codes, BlockMemory: ss.Blocks, BlocksFrom: ss.Limits.BlocksFrom, Sketched: ss.Limits.Sketched, Truth: noTruth, Rows: ss.rows,
 	}
 }
 

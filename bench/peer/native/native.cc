@@ -1,5 +1,5 @@
 // Puts an index in C++ through the work of the vector benchmarks. It is built
-// for one library at a time, -DWITH_HNSWLIB or -DWITH_FAISS.
+// for one library at a time, -DWITH_HNSWLIB, -DWITH_FAISS or -DWITH_SYMPHONYQG.
 //
 //   native BASE QUERIES DIM M EF_CONSTRUCTION METRIC
 //
@@ -67,6 +67,30 @@ struct Index {
     found.resize(k);
     distances.resize(k);
     graph.search(1, query, k, distances.data(), found.data());
+  }
+};
+#endif
+
+#ifdef WITH_SYMPHONYQG
+#include <iostream>
+#include <rabitqlib/index/symqg/qg_builder.hpp>
+
+// Rows of length one: their order by distance is that by cosine. A node has as many links
+// as one in the lowest layer of the others.
+struct Index {
+  rabitqlib::symqg::QuantizedGraph<float> graph;
+  std::vector<uint32_t> ids;
+
+  Index(const float* rows, size_t n, int dim, int m, int efc, bool) : graph(n, dim, 2 * m) {
+    std::cout.rdbuf(std::cerr.rdbuf());  // it tells what it does
+    rabitqlib::symqg::QGBuilder(graph, efc, rows, 1).build();
+  }
+
+  void search(const float* query, int ef, int k, std::vector<long>& found) {
+    graph.set_ef(ef);
+    ids.resize(k);
+    graph.search(query, k, ids.data());
+    found.assign(ids.begin(), ids.end());
   }
 };
 #endif
