@@ -35,6 +35,8 @@ type Options struct {
 	Keys *Keys
 	// Facts is the memory of facts, nil for none.
 	Facts *facts.Facts
+	// Shards are the databases of a cluster, of which the server has no one of its own. nil: none.
+	Shards Shards
 	// Hosts are names, beside those of loopback, under which it is reached over a loopback address.
 	Hosts []string
 	// Origins are those of pages in browsers that may ask, as https://app.example.
@@ -77,7 +79,7 @@ type Server struct {
 	counts   counts
 }
 
-// New returns a server of a database, which stays the caller's to close. It has /healthz, /readyz
+// New returns a server of a database, which stays the caller's to close; nil with Options.Shards. It has /healthz, /readyz
 // and /metrics; dialects are mounted on it.
 func New(db *engine.DB, o Options) *Server {
 	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
@@ -159,7 +161,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	h := &http.Server{
 		Handler: s.Handler(), TLSConfig: s.o.TLS,
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: s.o.IdleTimeout, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: s.o.IdleTimeout, MaxHeaderBytes: s.maxHeader(),
 		ErrorLog:  slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
 		ConnState: s.counts.connection,
 	}
@@ -191,6 +193,22 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// maxHeader bounds the headers of a request, in bytes. Nodes tell each other all scopes of a key.
+func (s *Server) maxHeader() int {
+	if s.o.Shards != nil {
+		return 256 << 10
+	}
+	return 64 << 10
+}
+
+// failed says why no more writes are taken, nil where they are.
+func (s *Server) failed() error {
+	if s.o.Shards != nil {
+		return s.o.Shards.Failed()
+	}
+	return s.db.Failed()
+}
+
 // own are the routes that belong to no dialect.
 func (s *Server) own() *Dialect {
 	return &Dialect{
@@ -201,7 +219,7 @@ func (s *Server) own() *Dialect {
 				return c.Reply(http.StatusOK, map[string]string{"status": "ok"})
 			}},
 			{Pattern: "GET /readyz", Public: true, Handle: s.ready, Doc: Doc{Summary: "Whether the server takes requests, and the database writes", Reply: map[string]string{}}},
-			{Pattern: "GET /metrics", Admin: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
+			{Pattern: "GET /metrics", Admin: true, Node: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
 		},
 	}
 }
@@ -212,7 +230,7 @@ func (s *Server) ready(c *Call) error {
 	if s.draining.Load() {
 		return Fail(http.StatusServiceUnavailable, "closing", "the server is ending")
 	}
-	if s.db.Failed() != nil {
+	if s.failed() != nil {
 		return Fail(http.StatusServiceUnavailable, "failed", "the database takes no more writes; its log says why")
 	}
 	return c.Reply(http.StatusOK, map[string]string{"status": "ready"})

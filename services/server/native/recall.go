@@ -128,7 +128,7 @@ func (a *ask) fill(doing string, b *question, q *memory.Query) error {
 	}
 	var fit []memory.Scope
 	for _, s := range asked {
-		of, err := a.Scopes(s)
+		of, err := a.Fit(s)
 		if err != nil {
 			return err
 		}
@@ -149,6 +149,9 @@ func (a *ask) fill(doing string, b *question, q *memory.Query) error {
 		return server.Denied("the key is bound to a user or an agent, and the call asks for what has none")
 	}
 	c := &choice{scopes: server.Widest(fit), lack: lack}
+	if err := a.Reach(c.scopes, lack.User); err != nil {
+		return err
+	}
 	if len(c.scopes) > 1 { // which the engine searches as one by itself
 		q.Scopes = c.scopes
 		c.scopes = []memory.Scope{{}}
