@@ -28,6 +28,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // DB is an open database. It is safe for concurrent use.
@@ -102,6 +103,7 @@ type config struct {
 	salvage    bool
 	// strictAgents: see Options.StrictAgents.
 	strictAgents bool
+	owns         func(scope.Owner) error // see Options.Admit
 	lockWait     time.Duration
 	changesLag   time.Duration
 	slowAfter    time.Duration

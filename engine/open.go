@@ -199,6 +199,7 @@ func newConfig(o *Options, t *tuning) config {
 	if c.clock == nil {
 		c.clock = clock.System
 	}
+	c.owns = o.Admit
 	c.steady = newSteady(c.clock, t.passed, c.logger)
 	if c.budget == 0 {
 		c.budget = defaultBudget()

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
@@ -83,6 +84,10 @@ type Options struct {
 	// there as soon as something is stored for it. The option is that of an opening: nothing
 	// of it is stored.
 	StrictAgents bool
+	// Admit is asked for each owner that is to have something for the first time, under the writer
+	// lock; its error refuses the write. A shard of a cluster so takes only what belongs to it. What is
+	// there already can be changed. Nothing of it is stored. nil: every owner is taken.
+	Admit func(scope.Owner) error
 	// LockWait is the longest that a write waits for the writer lock before it
 	// returns ErrBusy. 0: as long as its context allows.
 	LockWait time.Duration

@@ -601,6 +601,9 @@ func (tx *Tx) number(k layout.Name) (uint32, error) {
 	if ok || err != nil {
 		return num, err
 	}
+	if err := tx.db.takes(k); err != nil {
+		return 0, err
+	}
 	return tx.newNumber(k, nil)
 }
 
