@@ -113,6 +113,9 @@ func (c *Call) Reach(scopes []memory.Scope, exact bool) error {
 // it has neither DB nor Facts.
 func (c *Call) Unbound() bool { return c.reach != nil && c.reach.bound < 0 }
 
+// Part reports whether the call is asked for the part that one shard has of the answer.
+func (c *Call) Part() bool { return c.reach != nil && c.reach.fixed && c.reach.part }
+
 // leave ends the call here.
 func (c *Call) leave(to *elsewhere) error {
 	c.reach.away = to

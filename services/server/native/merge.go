@@ -3,6 +3,7 @@ package native
 import (
 	"cmp"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -40,7 +41,7 @@ func gathered[T any](p *server.Parts) (all []T, unreadable int, err error) {
 }
 
 // statusCut is that of a list that another node began and did not end.
-const statusCut = 502
+const statusCut = http.StatusBadGateway
 
 // A named line is one of which the name is known.
 type named struct {
@@ -179,4 +180,73 @@ func countIn(s string) map[string][]any {
 		return nil
 	}
 	return map[string][]any{"limit": {n}}
+}
+
+// usualHits is how many hits a recall has where that is not said, as in the engine.
+const usualHits = 10
+
+// mergeRecall answers a recall from all shards as one database with everything would: the statistics
+// of all are summed in two rounds, each shard ranks its own by the sums, and the hits are joined by
+// their scores. Equal ones stand in the order of their creation.
+func mergeRecall(c *server.Call, p *server.Parts) error {
+	var asked map[string]json.RawMessage
+	if err := json.Unmarshal(p.Body(), &asked); err != nil {
+		return invalid("recall", err.Error(), "")
+	}
+	limit := usualHits
+	if of, given := asked["limit"]; given {
+		if err := json.Unmarshal(of, &limit); err != nil {
+			return invalid("recall", "the limit is no number", "")
+		}
+	}
+	var sum memory.Statistics
+	for range 2 {
+		parts, err := askWith(p, asked, ofParts{Sum: &sum, Count: true})
+		if err != nil {
+			return err
+		}
+		sum = memory.Statistics{}
+		for _, part := range parts {
+			var s memory.Statistics
+			if err := json.Unmarshal(part.Body, &s); err != nil {
+				return err
+			}
+			if err := sum.Add(&s); err != nil {
+				return err
+			}
+		}
+	}
+	parts, err := askWith(p, asked, ofParts{Sum: &sum})
+	if err != nil {
+		return err
+	}
+	out := recalled{Hits: []exchange.Hit{}}
+	for _, part := range parts {
+		var found recalled
+		if err := json.Unmarshal(part.Body, &found); err != nil {
+			return err
+		}
+		out.Hits = append(out.Hits, found.Hits...)
+		out.Unreadable += found.Unreadable
+		out.Unembedded = cmp.Or(out.Unembedded, found.Unembedded)
+	}
+	slices.SortStableFunc(out.Hits, func(a, b exchange.Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), a.CreatedAt.Compare(b.CreatedAt.Time))
+	})
+	out.Hits = out.Hits[:min(len(out.Hits), limit)]
+	return c.Reply(http.StatusOK, out)
+}
+
+// askWith asks all shards, with what the call asked and what the parts need beside it.
+func askWith(p *server.Parts, asked map[string]json.RawMessage, of ofParts) ([]server.Part, error) {
+	b, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
+	}
+	asked["parts"] = b
+	body, err := json.Marshal(asked)
+	if err != nil {
+		return nil, err
+	}
+	return p.Ask(body)
 }

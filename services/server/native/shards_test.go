@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -264,4 +266,52 @@ func TestShardsAnswer(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestShardsRecall: a recall of all shards finds what one database with everything finds.
+func TestShardsRecall(t *testing.T) {
+	w, one := newWorld(t, 5, 3, false), newFixture(t, false)
+	words := strings.Fields("tea green black garden train journey doctor music piano plan")
+	for i := range 120 {
+		body := fmt.Sprintf(`{"id":"m%d","user":"user%d","agent":"planner","run":"r%d","text":"%s and %s with %s, number %d"}`,
+			i, i%17, i%4, words[i*i%10], words[(i/3)%10], words[(i*7)%10], i)
+		w.want(i%3, "POST", "/memories", body, 201, "")
+		if out := one.do("", "POST", "/memories", body); out.Code != 201 {
+			t.Fatal(out.Body)
+		}
+	}
+	type hit struct {
+		ID    string
+		Score float64
+	}
+	read := func(answer string) (hits []hit) {
+		var of struct{ Hits []hit }
+		testdb.NoError(t, json.Unmarshal([]byte(answer), &of))
+		if !slices.IsSortedFunc(of.Hits, func(a, b hit) int { return cmp.Compare(b.Score, a.Score) }) {
+			t.Error(of.Hits)
+		}
+		// Equal ones stand in the order of creation, of which milliseconds say too little here.
+		slices.SortFunc(of.Hits, func(a, b hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ID, b.ID)) })
+		return of.Hits
+	}
+	for _, profile := range []string{"text", "best"} {
+		for _, query := range []string{"green tea", "a journey by train", "number 17", "music", "zebra"} {
+			body := fmt.Sprintf(`{"agent":"planner","query":%q,"profile":%q,"limit":120,"only_words":true,"one_look":true,"no_touch":true}`, query, profile)
+			want := read(one.do("", "POST", "/recall", body).Body.String())
+			for node := range 3 {
+				if got := read(w.want(node, "POST", "/recall", body, 200, "")); !slices.Equal(got, want) {
+					t.Errorf("node %d, %s %q:\n%v\nwant\n%v", node, profile, query, got, want)
+				}
+			}
+			if len(want) == 0 && query != "zebra" {
+				t.Error(query, "found nothing")
+			}
+		}
+	}
+	w.want(0, "POST", "/recall", `{"agent":"planner","query":"tea","profile":"substrate"}`, 400, "substrate")
+	w.want(0, "POST", "/recall", `{"agent":"planner","query":"tea","explain":true}`, 400, "a plan")
+	w.want(0, "POST", "/recall", `{"user":"user1","query":"tea","parts":{"count":true}}`, 400, "nodes of a cluster")
+	w.want(0, "POST", "/recall", `{"query":"tea"}`, 400, "scope")
+	w.want(0, "POST", "/recall", `{"all_scopes":true,"query":"number 17","limit":1}`, 200, "m17")
+	w.want(0, "POST", "/recall", `{"scopes":[{"user":"user1"},{"user":"user2"},{"user":"user3"}],"query":"number","limit":100,"only_words":true}`, 200, "user3")
 }
