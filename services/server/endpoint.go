@@ -86,6 +86,9 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 		if of.Key != nil {
 			out.entry.key = of.Key.ID
 		}
+		if e.route.Admin && of.Key != nil && !of.Key.Admin {
+			return errForeign
+		}
 		return e.handle(out, r, of.Key, of)
 	}
 	if err := s.admit(r); err != nil {
@@ -140,7 +143,7 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 		defer cancel()
 	}
 	most := e.route.MaxBody
-	if most == 0 {
+	if most == 0 || s.o.Shards != nil { // which keeps a body, to send it on
 		most = s.o.MaxBody
 	}
 	if r.ContentLength > most {

@@ -256,6 +256,24 @@ func (s *Server) send(c *Call, shard int, part bool, body []byte) (*http.Respons
 	}
 }
 
+// AskNode asks another node for what it answers at a path, as whom this call is from. It is for routes
+// of nodes.
+func (s *Server) AskNode(c *Call, address, path string) ([]byte, error) {
+	sub := *c
+	sub.R = c.R.Clone(c.Context())
+	sub.R.Method, sub.R.URL = http.MethodGet, &url.URL{Path: path}
+	reply, err := s.sendTo(&sub, address, 0, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = reply.Body.Close() }()
+	b, err := io.ReadAll(io.LimitReader(reply.Body, maxPart))
+	if err == nil && reply.StatusCode != http.StatusOK {
+		err = failureOf(reply, b)
+	}
+	return b, err
+}
+
 // sendTo asks a node.
 func (s *Server) sendTo(c *Call, address string, shard int, part bool, body []byte) (*http.Response, error) {
 	of := inner{Method: c.R.Method, URI: c.R.URL.RequestURI(), Body: hashOf(body), Shard: shard, Part: part, Key: c.Key}
@@ -368,7 +386,7 @@ func (p *Parts) ask(ctx context.Context, shard int, body []byte) ([]byte, error)
 	case len(b) > maxPart:
 		return nil, tooMuch()
 	case reply.StatusCode >= http.StatusMultipleChoices:
-		return nil, p.failure(reply, b)
+		return nil, failureOf(reply, b)
 	}
 	return b, nil
 }
@@ -377,8 +395,8 @@ func tooMuch() error {
 	return Fail(http.StatusRequestEntityTooLarge, "too_large", "the part of a shard has more than %d bytes; ask for less at once", maxPart)
 }
 
-// failure is what another node says of why it failed.
-func (p *Parts) failure(reply *http.Response, b []byte) error {
+// failureOf is what another node says of why it failed.
+func failureOf(reply *http.Response, b []byte) error {
 	var told struct {
 		Error struct{ Code, Message string } `json:"error"`
 	}

@@ -113,6 +113,14 @@ func (c *Call) Reach(scopes []memory.Scope, exact bool) error {
 // it has neither DB nor Facts.
 func (c *Call) Unbound() bool { return c.reach != nil && c.reach.bound < 0 }
 
+// Shard is the shard whose database the call has, -1 outside of a cluster.
+func (c *Call) Shard() int {
+	if c.reach == nil {
+		return -1
+	}
+	return c.reach.bound
+}
+
 // Part reports whether the call is asked for the part that one shard has of the answer.
 func (c *Call) Part() bool { return c.reach != nil && c.reach.fixed && c.reach.part }
 

@@ -1,0 +1,283 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/metrics"
+	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/cluster"
+	"github.com/seed-7aedc3ff/memdb/services/config"
+	"github.com/seed-7aedc3ff/memdb/services/facts"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+)
+
+// ClusterOptions are what a backend is reached by.
+type ClusterOptions struct {
+	// URL is that of its servers.
+	URL string
+	// Credentials, CA, Cert and Key are files: who this is, whom it trusts, and how it proves itself
+	// over TLS. Empty: there is none.
+	Credentials, CA, Cert, Key string
+	// Insecure takes a backend that keeps less than it should: fewer copies, or synced late.
+	Insecure bool
+	Logger   *slog.Logger
+}
+
+// Clustering is what the program needs to be a node of a cluster: it is linked into the memdbd of a
+// module of its own, with the client of what holds the logs.
+type Clustering struct {
+	// Connect reaches a backend, which the caller closes.
+	Connect func(ctx context.Context, o ClusterOptions) (cluster.Backend, error)
+	// Dev starts a cluster on this machine, and waits for ctx: run starts this program as another
+	// process. nil: there is none.
+	Dev func(ctx context.Context, d Dev) error
+	// Serve is a server of the backend that Dev has started: it waits for ctx.
+	Serve func(ctx context.Context, args []string) error
+}
+
+// Dev is what a cluster on one machine is started with.
+type Dev struct {
+	// Dir is the folder of everything.
+	Dir string
+	// Out hears what runs, and Err what fails.
+	Out, Err io.Writer
+}
+
+// clusterFlags are those of a node.
+type clusterFlags struct {
+	url, node, address, credentials, ca, cert, key string
+	shards                                         int
+	insecure                                       bool
+}
+
+const (
+	// devCluster stands in the place of an address: all on this machine.
+	devCluster = "dev"
+	// shardsDir is the folder of the shards in that of a node.
+	shardsDir = "shards"
+)
+
+// isNode reports whether a folder is that of a node.
+func isNode(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, shardsDir))
+	return err == nil && info.IsDir()
+}
+
+// clusterFlags adds those of a node.
+func (p *program) clusterFlags(f *pflag.FlagSet) {
+	c := &p.o.cluster
+	f.StringVar(&c.url, "cluster", "", "be a node of a cluster whose logs are at `URL`, as nats://HOST:4222; or dev: run a whole one on this machine")
+	f.StringVar(&c.node, "node", "", "the `NAME` of the node, which it keeps")
+	f.StringVar(&c.address, "address", "", "where other nodes reach it, as http://HOST:7070 (default the address it listens on)")
+	f.IntVar(&c.shards, "shards", 0, "how many shards a new cluster gets, fixed then (default 64)")
+	f.StringVar(&c.credentials, "cluster-creds", "", "the credentials for the logs, a `FILE`")
+	f.StringVar(&c.ca, "cluster-ca", "", "trust servers of the logs with a certificate of this authority, a `FILE` in PEM")
+	f.StringVar(&c.cert, "cluster-cert", "", "the node's own certificate for the logs, a `FILE` in PEM")
+	f.StringVar(&c.key, "cluster-key", "", "its key, a `FILE` in PEM")
+	f.BoolVar(&c.insecure, "insecure", false, "take logs that keep fewer than three copies, or sync late: what is acknowledged can be lost")
+}
+
+// checkCluster refuses flags of a cluster that cannot be.
+func (p *program) checkCluster(s *config.Server) error {
+	f := &p.o.cluster
+	wrong := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+	if f.url == "" {
+		if f.node != "" || f.address != "" || f.shards != 0 || f.insecure || f.credentials != "" || f.ca != "" {
+			return wrong("--node and what belongs to it are for --cluster")
+		}
+		return nil
+	}
+	if p.clustering == nil {
+		return wrong("this memdbd is built without a client of NATS; build the one with it: go -C services/cluster/jetstream build ./cmd/memdbd")
+	}
+	if f.url == devCluster {
+		return nil
+	}
+	if err := cluster.CheckName(f.node); err != nil {
+		return usageError{errors.Join(errors.New("give the node a name that it keeps: --node NAME"), err)}
+	}
+	host, _, _ := net.SplitHostPort(s.Listen)
+	if ip := net.ParseIP(host); f.address == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return wrong("--listen %s says not where other nodes reach this one; say so with --address http://HOST:PORT", s.Listen)
+	}
+	if f.address != "" && !strings.HasPrefix(f.address, "http://") && !strings.HasPrefix(f.address, "https://") {
+		return wrong("--address %q: give http://HOST:PORT or https://HOST:PORT", f.address)
+	}
+	if s.III != nil && s.III.URL != "" {
+		return wrong("a node of a cluster is no worker of an iii engine; run one beside it")
+	}
+	return nil
+}
+
+// serveCluster is a node of a cluster until the context ends.
+func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.Server, log *slog.Logger, l net.Listener, encrypted *tls.Config) (err error) {
+	if there, err := engine.Exists(p.dir); err != nil {
+		return err
+	} else if there {
+		return &memory.Error{
+			Kind: memory.ErrInvalid, What: "run a node in " + p.dir, Why: "the folder is a database of its own",
+			Do: "give the node another folder with --db, and bring the database in: memdbctl export | memdbctl cluster import",
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(p.dir, shardsDir), 0o700); err != nil {
+		return &memory.Error{Kind: memory.ErrFailed, What: "make the folder of the node", Cause: err}
+	}
+	f := &p.o.cluster
+	backend, err := p.clustering.Connect(ctx, ClusterOptions{URL: f.url, Credentials: f.credentials, CA: f.ca, Cert: f.cert, Key: f.key, Insecure: f.insecure, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backend.Close()) }()
+	services, err := c.Open(p.getenv, true)
+	if err != nil {
+		return err
+	}
+	address := cmp.Or(f.address, addressOf(l, encrypted))
+	node, err := cluster.Join(ctx, cluster.NodeOptions{
+		Backend: backend, Name: f.node, Address: address, Dir: filepath.Join(p.dir, shardsDir), Shards: f.shards,
+		Engine: *p.engineOptions(c, s, services, log), Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	client, err := between(s)
+	if err != nil {
+		return err
+	}
+	t := &tenants{node: node, client: client, services: services, log: log}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	nodeEnded := make(chan error, 1)
+	go func() { nodeEnded <- node.Run(running) }()
+	err = p.answerCluster(ctx, l, t, s, encrypted)
+	stop()
+	return errors.Join(err, <-nodeEnded)
+}
+
+// addressOf is the address of a listener.
+func addressOf(l net.Listener, encrypted *tls.Config) string {
+	if encrypted != nil {
+		return "https://" + l.Addr().String()
+	}
+	return "http://" + l.Addr().String()
+}
+
+// between is how nodes ask each other. They trust the certificate that they serve with, too.
+func between(s *config.Server) (*http.Client, error) {
+	t := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: false}
+	t.DialContext = (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext
+	if s.TLSCert != "" {
+		pem, err := os.ReadFile(s.TLSCert)
+		if err != nil {
+			return nil, &memory.Error{Kind: memory.ErrFailed, What: "read the certificate " + s.TLSCert, Cause: err}
+		}
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		roots.AppendCertsFromPEM(pem)
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	}
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+}
+
+// answerCluster serves the dialects from the shards.
+func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants, s *config.Server, encrypted *tls.Config) error {
+	keys, err := server.OpenKeys(p.keysPath(), p.now)
+	if err != nil {
+		return err
+	}
+	o := p.serverOptions(s, keys, t.log, encrypted)
+	o.Shards = t
+	srv := server.New(nil, o)
+	p.mount(srv, s, (&clusterRoutes{node: t.node, server: srv}).dialect())
+	address := addressOf(l, encrypted)
+	told := map[string]string{"listening": address, "db": p.dir, "node": t.node.Name(), "cluster": t.node.Facts().ID}
+	if err := p.print(told, "memdbd serves the cluster %s as %s at %s\n", t.node.Facts().ID, t.node.Name(), address); err != nil {
+		return err
+	}
+	if p.listening != nil {
+		p.listening(address)
+	}
+	return srv.Serve(ctx, l)
+}
+
+// tenants are the shards of a node as the server has them.
+type tenants struct {
+	node     *cluster.Node
+	client   *http.Client
+	services *config.Services
+	log      *slog.Logger
+
+	mu   sync.Mutex
+	held map[int]server.Tenant
+}
+
+func (t *tenants) Count() int           { return t.node.Facts().Shards }
+func (t *tenants) Of(o scope.Owner) int { return cluster.ShardOf(o, t.node.Facts().Shards) }
+func (t *tenants) Secret() []byte       { return t.node.Facts().Secret }
+func (t *tenants) Client() *http.Client { return t.client }
+func (t *tenants) Failed() error        { return nil } // a shard that fails goes to another node
+
+func (t *tenants) Where(ctx context.Context, shard int, anew bool) (string, error) {
+	return t.node.Where(ctx, shard, anew)
+}
+
+// Use is a shard with its memory of facts, which is made for each opening.
+func (t *tenants) Use(ctx context.Context, shard int) (server.Tenant, func(), error) {
+	db, done, err := t.node.Use(ctx, shard)
+	if err != nil {
+		return server.Tenant{}, nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if kept := t.held[shard]; kept.DB == db {
+		return kept, done, nil
+	}
+	f, err := facts.New(&facts.Config{
+		DB: db, LLM: t.services.LLM, Embedder: t.services.Engine, Graph: t.services.Graph, GraphStore: t.services.GraphStore,
+		ExactScope: t.services.ExactScope, Prompts: facts.Prompts(t.services.Prompts), Version: facts.Version(t.services.Version), Logger: t.log,
+	})
+	if err != nil {
+		done()
+		return server.Tenant{}, nil, err
+	}
+	if t.held == nil {
+		t.held = map[int]server.Tenant{}
+	}
+	t.held[shard] = server.Tenant{DB: db, Facts: f}
+	return t.held[shard], done, nil
+}
+
+// Metrics are those of the shards of this node.
+func (t *tenants) Metrics(w io.Writer) error {
+	all := map[int]metrics.Shard{}
+	for shard, s := range t.node.Here() {
+		all[shard] = metrics.Shard{Epoch: s.Epoch, LSN: s.LSN, LagMS: s.LagMS, Unsent: s.Unsent, Published: s.Published}
+	}
+	return metrics.WriteShards(w, all)
+}
+
+// sortMembers puts nodes in the order of their names.
+func sortMembers(all []cluster.Member) {
+	slices.SortFunc(all, func(a, b cluster.Member) int { return strings.Compare(a.Name, b.Name) })
+}
