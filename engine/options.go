@@ -220,6 +220,8 @@ type tuning struct {
 	firstDoc uint32
 	// mends opens what is left of a database, of which anything may be missing, see [OpenRemains].
 	mends bool
+	// logged is the log of the database, nil if it has none.
+	logged *overLog
 	// frozen is the store to read, of a state that a replica shows; follows are the figures of that replica.
 	frozen  *store.Store
 	follows func() ReplicaStats
