@@ -159,11 +159,11 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 	if err != nil {
 		return err
 	}
-	client, err := between(s)
+	roots, err := trusted(s)
 	if err != nil {
 		return err
 	}
-	t := &tenants{node: node, client: client, services: services, log: log}
+	t := &tenants{node: node, client: between(roots), roots: roots, services: services, log: log}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	nodeEnded := make(chan error, 1)
@@ -181,23 +181,33 @@ func addressOf(l net.Listener, encrypted *tls.Config) string {
 	return "http://" + l.Addr().String()
 }
 
-// between is how nodes ask each other. They trust the certificate that they serve with, too.
-func between(s *config.Server) (*http.Client, error) {
-	t := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: false}
-	t.DialContext = (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext
-	if s.TLSCert != "" {
-		pem, err := os.ReadFile(s.TLSCert)
-		if err != nil {
-			return nil, &memory.Error{Kind: memory.ErrFailed, What: "read the certificate " + s.TLSCert, Cause: err}
-		}
-		roots, err := x509.SystemCertPool()
-		if err != nil {
-			roots = x509.NewCertPool()
-		}
-		roots.AppendCertsFromPEM(pem)
-		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+// trusted are the certificates that nodes trust of each other: those of the system, and the one that
+// they serve with.
+func trusted(s *config.Server) (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.TLSCert == "" {
+		return c, nil
 	}
-	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	pem, err := os.ReadFile(s.TLSCert)
+	if err != nil {
+		return nil, &memory.Error{Kind: memory.ErrFailed, What: "read the certificate " + s.TLSCert, Cause: err}
+	}
+	if c.RootCAs, err = x509.SystemCertPool(); err != nil {
+		c.RootCAs = x509.NewCertPool()
+	}
+	c.RootCAs.AppendCertsFromPEM(pem)
+	return c, nil
+}
+
+// between is how nodes ask each other.
+func between(roots *tls.Config) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			TLSClientConfig: roots, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+			DialContext: (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // answerCluster serves the dialects from the shards.
@@ -209,7 +219,10 @@ func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants,
 	o := p.serverOptions(s, keys, t.log, encrypted)
 	o.Shards = t
 	srv := server.New(nil, o)
-	p.mount(srv, s, (&clusterRoutes{node: t.node, server: srv}).dialect())
+	srv.Mount((&clusterRoutes{node: t.node, server: srv}).dialect())
+	verbs := &clusterVerbs{t: t, server: srv, roots: t.roots, files: s.Files}
+	defer verbs.running.Wait()
+	p.mount(srv, s, verbs.dialect())
 	address := addressOf(l, encrypted)
 	told := map[string]string{"listening": address, "db": p.dir, "node": t.node.Name(), "cluster": t.node.Facts().ID}
 	if err := p.print(told, "memdbd serves the cluster %s as %s at %s\n", t.node.Facts().ID, t.node.Name(), address); err != nil {
@@ -225,6 +238,7 @@ func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants,
 type tenants struct {
 	node     *cluster.Node
 	client   *http.Client
+	roots    *tls.Config
 	services *config.Services
 	log      *slog.Logger
 

@@ -31,6 +31,8 @@ type Call struct {
 	Now func() time.Time
 	// reach is which shard it is about, nil where there is no cluster.
 	reach *reach
+	// inner is what another node says of it, nil for a call of a client.
+	inner *inner
 }
 
 // Context ends with the client, the time limit of the route, and the server.

@@ -155,7 +155,7 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 	}
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(out, body, most)
-	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock}
+	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock, inner: of}
 	err = e.guarded(func() error {
 		if s.o.Shards == nil {
 			return e.route.Handle(c)

@@ -256,6 +256,14 @@ func (s *Server) send(c *Call, shard int, part bool, body []byte) (*http.Respons
 	}
 }
 
+// Pass is the header with which another node is asked, without a body and as whom the call is from, to
+// answer a call at a path for a shard.
+func (s *Server) Pass(c *Call, method, path string, shard int) (http.Header, error) {
+	of := inner{Method: method, URI: path, Body: hashOf(nil), Shard: shard, Key: c.Key}
+	sealed, err := of.sealed(s.o.Shards.Secret())
+	return http.Header{innerHeader: {sealed}}, err
+}
+
 // AskNode asks another node for what it answers at a path, as whom this call is from. It is for routes
 // of nodes.
 func (s *Server) AskNode(c *Call, address, path string) ([]byte, error) {

@@ -121,6 +121,14 @@ func (c *Call) Shard() int {
 	return c.reach.bound
 }
 
+// Sent is the shard for which another node has sent the call; ok is false for one of a client.
+func (c *Call) Sent() (shard int, ok bool) {
+	if c.inner == nil {
+		return -1, false
+	}
+	return c.inner.Shard, true
+}
+
 // Part reports whether the call is asked for the part that one shard has of the answer.
 func (c *Call) Part() bool { return c.reach != nil && c.reach.fixed && c.reach.part }
 
