@@ -126,3 +126,27 @@ func (l clientLog) MaxMessage() int { return l.c.s.o.MaxMessage }
 
 // Window implements [cluster.Log].
 func (l clientLog) Window() time.Duration { return l.c.s.o.Window }
+
+// Messages are those that the log of a shard has, and the sequence of the first: what a test looks at, changes, and
+// gives to [Store.Replace].
+func (s *Store) Messages(shard int) (first uint64, all [][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.logs[shard]
+	if l == nil {
+		return 1, nil
+	}
+	for _, m := range l.messages {
+		all = append(all, bytes.Clone(m))
+	}
+	return l.first, all
+}
+
+// Replace puts other messages in the place of those of a log: a test damages it.
+func (s *Store) Replace(shard int, first uint64, all [][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.logs[shard]; l != nil {
+		l.first, l.messages = first, all
+	}
+}
