@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/host"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/metrics"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -72,6 +73,8 @@ type clusterFlags struct {
 const (
 	// devCluster stands in the place of an address: all on this machine.
 	devCluster = "dev"
+	// mostMemory bounds the caches of all shards of a node, in bytes.
+	mostMemory = 8 << 30
 	// shardsDir is the folder of the shards in that of a node.
 	shardsDir = "shards"
 )
@@ -152,9 +155,11 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 		return err
 	}
 	address := cmp.Or(f.address, addressOf(l, encrypted))
+	options := p.engineOptions(c, s, services, log)
+	options.MemoryBudget = min(host.Memory()/4, mostMemory)
 	node, err := cluster.Join(ctx, cluster.NodeOptions{
 		Backend: backend, Name: f.node, Address: address, Dir: filepath.Join(p.dir, shardsDir), Shards: f.shards,
-		Engine: *p.engineOptions(c, s, services, log), Logger: log,
+		Engine: *options, Logger: log,
 	})
 	if err != nil {
 		return err

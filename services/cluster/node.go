@@ -18,9 +18,10 @@ import (
 )
 
 const (
-	// lookEvery is how often a node looks at the others: a fraction of the time of a lease, so that a
-	// node that is gone is replaced soon after its leases are over.
+	// lookEvery is how often a node looks at the others, and looks how often at least within the time of
+	// a lease: a node that is gone is replaced soon after its leases are over.
 	lookEvery = 500 * time.Millisecond
+	looks     = 6
 	// askEvery is how often a node that waits for a shard asks for its lease: the gap of a hand-over.
 	askEvery = 50 * time.Millisecond
 	// maxOpening is how many shards are brought up at once: each applies a log, or loads an index.
@@ -41,13 +42,14 @@ type NodeOptions struct {
 	// Shards is how many a cluster gets that is made by this node, 0 for DefaultShards. For one that is
 	// there, 0 or its own number.
 	Shards int
-	// Engine are the options of the database of each shard; Admit is set by the node. Memory is
-	// shared by the shards: MemoryBudget is that of one.
+	// Engine are the options of the database of each shard. Admit is set by the node, and MemoryBudget
+	// is shared by the shards of the node.
 	Engine engine.Options
 	// Logger hears of shards that come and go. nil: nobody does.
 	Logger *slog.Logger
-	// opener opens the shards.
-	opener func(n *Node) opener
+	// LogWait and SnapshotBytes are those of ShardOptions.
+	LogWait       time.Duration
+	SnapshotBytes int64
 }
 
 // owned is a shard that this node has opened as its owner.
@@ -70,6 +72,8 @@ type opener interface {
 	open(ctx context.Context, shard int) (owned, error)
 	// prepare brings the folder of a shard up to the log without owning it.
 	prepare(ctx context.Context, shard int) error
+	// giveUp ends what prepare has begun.
+	giveUp(shard int) error
 }
 
 // State is how far an owned shard is.
@@ -120,7 +124,7 @@ func Join(ctx context.Context, o NodeOptions) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{o: o, facts: facts, room: make(chan struct{}, maxOpening)}
-	n.with = o.opener(n)
+	n.with = newShards(n)
 	return n, n.join(ctx)
 }
 
@@ -152,10 +156,13 @@ func (n *Node) Run(ctx context.Context) error {
 		if err := n.tick(work); err != nil {
 			n.o.Logger.Warn("the cluster is not reached; shards go on as long as their leases", "error", err)
 		}
-		_ = retry.Sleep(ctx, lookEvery) // it ends with ctx
+		_ = retry.Sleep(ctx, n.every()) // it ends with ctx
 	}
 	return n.leave(work)
 }
+
+// every is how often the node looks at the others.
+func (n *Node) every() time.Duration { return min(lookEvery, n.o.Backend.Leases().TTL()/looks) }
 
 // leave gives the shards away.
 func (n *Node) leave(ctx context.Context) error {
@@ -165,7 +172,7 @@ func (n *Node) leave(ctx context.Context) error {
 	wait, cancel := context.WithTimeout(ctx, leaveWait)
 	defer cancel()
 	for n.serving() > 0 {
-		if err := n.tick(wait); err != nil || !n.takenOver() || retry.Sleep(wait, lookEvery) != nil {
+		if err := n.tick(wait); err != nil || !n.takenOver() || retry.Sleep(wait, n.every()) != nil {
 			break
 		}
 	}
@@ -245,11 +252,12 @@ func (n *Node) begin(ctx context.Context, shard int) {
 		defer cancel()
 		for own.Err() == nil {
 			err := n.serve(own, shard, s)
+			err = errors.Join(err, n.with.giveUp(shard))
 			if own.Err() != nil {
 				return
 			}
 			n.o.Logger.Warn("a shard ended, and is brought up again", "shard", shard, "error", err)
-			_ = retry.Sleep(own, lookEvery) // it ends with own
+			_ = retry.Sleep(own, n.every()) // it ends with own
 		}
 	}()
 }
@@ -300,7 +308,7 @@ func (n *Node) acquire(ctx context.Context, shard int) (owned, error) {
 				return nil, err
 			}
 			if !prepared {
-				wait = lookEvery
+				wait = n.every()
 			}
 		}
 		if err := retry.Sleep(ctx, wait); err != nil {
