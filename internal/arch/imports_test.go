@@ -154,7 +154,7 @@ var law = map[string]row{
 	"services/server/langgraph":         {floor: spoken, only: []string{"engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
 	"services/server/native":            {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/race", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
 
-	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra"}},
+	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},
 
 	"backup":   {floor: parts, only: []string{"internal/ctxio", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/host", "internal/panics"}, outside: []string{compress, pebble}},

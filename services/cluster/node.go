@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 )
 
@@ -34,6 +37,7 @@ const (
 
 // NodeOptions are those of a node.
 type NodeOptions struct {
+	// Backend has the logs, leases and objects.
 	Backend Backend
 	// Name is the node's own: see CheckName. Address is where other nodes reach it over HTTP.
 	Name, Address string
@@ -78,6 +82,7 @@ type opener interface {
 
 // State is how far an owned shard is.
 type State struct {
+	// Epoch is how often the shard has changed its owner, LSN its newest commit.
 	Epoch uint64 `json:"epoch"`
 	LSN   uint64 `json:"lsn"`
 	// LagMS is for how long the oldest write has waited for the log, in milliseconds.
@@ -101,6 +106,7 @@ type Node struct {
 		seen  *view
 		plan  []string
 		slots map[int]*slot
+		ended map[int]chan struct{} // of the last slot that was given away, by shard
 	}
 }
 
@@ -130,7 +136,7 @@ func Join(ctx context.Context, o NodeOptions) (*Node, error) {
 
 func (n *Node) join(ctx context.Context) (err error) {
 	n.mu.me = Member{Name: n.o.Name, Address: n.o.Address, Run: uuid.NewString()}
-	n.mu.slots = map[int]*slot{}
+	n.mu.slots, n.mu.ended = map[int]*slot{}, map[int]chan struct{}{}
 	if err := join(ctx, n.o.Backend, n.mu.me); err != nil {
 		return err
 	}
@@ -169,26 +175,32 @@ func (n *Node) leave(ctx context.Context) error {
 	n.mu.Lock()
 	n.mu.me.Leaving = true
 	n.mu.Unlock()
-	wait, cancel := context.WithTimeout(ctx, leaveWait)
-	defer cancel()
-	for n.serving() > 0 {
-		if err := n.tick(wait); err != nil || !n.takenOver() || retry.Sleep(wait, n.every()) != nil {
-			break
+	err := retry.Within(ctx, leaveWait, func(wait context.Context) error {
+		for n.serving() > 0 {
+			if err := n.tick(wait); err != nil || !n.takenOver() {
+				return err
+			}
+			if err := retry.Sleep(wait, n.every()); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		n.o.Logger.Warn("not all shards were handed over; others take them once their leases are given back", "error", err)
 	}
 	n.mu.Lock()
-	slots := n.mu.slots
-	n.mu.slots = map[int]*slot{}
+	for shard, s := range n.mu.slots {
+		n.end(shard, s)
+	}
+	ended := slices.Collect(maps.Values(n.mu.ended))
 	n.mu.Unlock()
-	for _, s := range slots {
-		s.cancel()
+	for _, e := range ended {
+		<-e
 	}
-	for _, s := range slots {
-		<-s.ended
-	}
-	quit, stop := context.WithTimeout(ctx, stepWait)
-	defer stop()
-	return n.o.Backend.Registry().Quit(quit, memberPrefix+n.o.Name)
+	return retry.Within(ctx, stepWait, func(ctx context.Context) error {
+		return n.o.Backend.Registry().Quit(ctx, memberPrefix+n.o.Name)
+	})
 }
 
 // takenOver reports whether there are others to take the shards.
@@ -211,15 +223,17 @@ func (n *Node) serving() (count int) {
 
 // tick says that the node lives, looks at the others, and begins and ends shards.
 func (n *Node) tick(ctx context.Context) error {
-	call, cancel := context.WithTimeout(ctx, n.o.Backend.Leases().TTL())
-	defer cancel()
 	n.mu.Lock()
 	me := n.mu.me
 	n.mu.Unlock()
-	if err := beat(call, n.o.Backend, me); err != nil {
+	var v *view
+	err := retry.Within(ctx, n.o.Backend.Leases().TTL(), func(ctx context.Context) (err error) {
+		if err := beat(ctx, n.o.Backend, me); err != nil {
+			return err
+		}
+		v, err = look(ctx, n.o.Backend)
 		return err
-	}
-	v, err := look(call, n.o.Backend)
+	})
 	if err != nil {
 		return err
 	}
@@ -247,11 +261,18 @@ func (n *Node) begin(ctx context.Context, shard int) {
 	own, cancel := context.WithCancel(ctx)
 	s := &slot{cancel: cancel, ended: make(chan struct{})}
 	n.mu.slots[shard] = s
+	before := n.mu.ended[shard] // of which the folder is, nil where there is none
 	go func() {
 		defer close(s.ended)
 		defer cancel()
+		if before != nil {
+			<-before
+		}
 		for own.Err() == nil {
-			err := n.serve(own, shard, s)
+			var err error
+			if caught := panics.Catch("serves a shard", func() { err = n.serve(own, shard, s) }); caught != nil {
+				err = caught
+			}
 			err = errors.Join(err, n.with.giveUp(shard))
 			if own.Err() != nil {
 				return
@@ -265,6 +286,7 @@ func (n *Node) begin(ctx context.Context, shard int) {
 // end has a shard given away. The lock is held.
 func (n *Node) end(shard int, s *slot) {
 	delete(n.mu.slots, shard)
+	n.mu.ended[shard] = s.ended
 	s.cancel()
 }
 
@@ -287,9 +309,7 @@ func (n *Node) serve(ctx context.Context, shard int, s *slot) error {
 	n.mu.Lock()
 	s.shard = nil
 	n.mu.Unlock()
-	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepWait)
-	defer cancel()
-	return errors.Join(err, of.StepDown(down))
+	return errors.Join(err, retry.Within(context.WithoutCancel(ctx), stepWait, of.StepDown))
 }
 
 // acquire owns a shard. While another node has it, the folder is brought up, and that node is told so.

@@ -11,6 +11,7 @@ import (
 
 // A ShardState is who owns a shard, and how far it is.
 type ShardState struct {
+	// Shard is its number.
 	Shard int `json:"shard"`
 	// Owner is empty where no node owns it now.
 	Owner string `json:"owner"`
