@@ -261,30 +261,51 @@ func (t *tenants) Where(ctx context.Context, shard int, anew bool) (string, erro
 	return t.node.Where(ctx, shard, anew)
 }
 
-// Use is a shard with its memory of facts, which is made for each opening.
+// Use is a shard of this node.
 func (t *tenants) Use(ctx context.Context, shard int) (server.Tenant, func(), error) {
 	db, done, err := t.node.Use(ctx, shard)
 	if err != nil {
 		return server.Tenant{}, nil, err
 	}
+	of, err := t.tenant(shard, db)
+	if err != nil {
+		done()
+	}
+	return of, done, err
+}
+
+// Stale is a shard of this node while the logs do not answer.
+func (t *tenants) Stale(ctx context.Context, shard int) (server.Tenant, time.Duration, func(), error) {
+	db, age, done, err := t.node.UseStale(ctx, shard)
+	if err != nil {
+		return server.Tenant{}, 0, nil, err
+	}
+	of, err := t.tenant(shard, db)
+	if err != nil {
+		done()
+	}
+	return of, age, done, err
+}
+
+// tenant is a shard with its memory of facts, which is made for each opening.
+func (t *tenants) tenant(shard int, db *engine.DB) (server.Tenant, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if kept := t.held[shard]; kept.DB == db {
-		return kept, done, nil
+		return kept, nil
 	}
 	f, err := facts.New(&facts.Config{
 		DB: db, LLM: t.services.LLM, Embedder: t.services.Engine, Graph: t.services.Graph, GraphStore: t.services.GraphStore,
 		ExactScope: t.services.ExactScope, Prompts: facts.Prompts(t.services.Prompts), Version: facts.Version(t.services.Version), Logger: t.log,
 	})
 	if err != nil {
-		done()
-		return server.Tenant{}, nil, err
+		return server.Tenant{}, err
 	}
 	if t.held == nil {
 		t.held = map[int]server.Tenant{}
 	}
 	t.held[shard] = server.Tenant{DB: db, Facts: f}
-	return t.held[shard], done, nil
+	return t.held[shard], nil
 }
 
 // Metrics are those of the shards of this node.

@@ -60,6 +60,8 @@ type NodeOptions struct {
 type owned interface {
 	// Use returns the database until done is called. ErrNotOwner once the lease is over.
 	Use(ctx context.Context) (db *engine.DB, done func(), err error)
+	// UseStale is Use that goes on when the lease is over and nobody is known to have taken it.
+	UseStale(ctx context.Context) (db *engine.DB, stale time.Duration, done func(), err error)
 	// Lost is closed once the shard is not owned any more.
 	Lost() <-chan struct{}
 	// StepDown waits for the calls that use it, closes the database and gives the lease back.
@@ -106,6 +108,7 @@ type Node struct {
 		seen  *view
 		plan  []string
 		slots map[int]*slot
+		cut   bool                  // the backend did not answer when it was asked last
 		ended map[int]chan struct{} // of the last slot that was given away, by shard
 	}
 }
@@ -234,6 +237,9 @@ func (n *Node) tick(ctx context.Context) error {
 		v, err = look(ctx, n.o.Backend)
 		return err
 	})
+	n.mu.Lock()
+	n.mu.cut = err != nil
+	n.mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -370,16 +376,38 @@ func (n *Node) prepare(ctx context.Context, shard int) (done bool, err error) {
 // Use returns the database of a shard that this node owns, until done is called. ErrNotOwner where it
 // does not own it.
 func (n *Node) Use(ctx context.Context, shard int) (db *engine.DB, done func(), err error) {
-	n.mu.Lock()
-	var of owned
-	if s := n.mu.slots[shard]; s != nil {
-		of = s.shard
-	}
-	n.mu.Unlock()
-	if of == nil {
-		return nil, nil, &fault.Error{Kind: fault.ErrNotOwner, What: fmt.Sprintf("use shard %d", shard), Why: "this node does not own it", Do: "ask its owner: see memdbctl cluster status"}
+	of, _, err := n.owns(shard)
+	if err != nil {
+		return nil, nil, err
 	}
 	return of.Use(ctx)
+}
+
+// UseStale is Use for reads, where what holds the leases does not answer: age is for how long another
+// node may own the shard by now, at most since the lease of this one is over.
+func (n *Node) UseStale(ctx context.Context, shard int) (db *engine.DB, age time.Duration, done func(), err error) {
+	of, cut, err := n.owns(shard)
+	if err == nil && !cut {
+		err = n.notOwned(shard)
+	}
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	return of.UseStale(ctx)
+}
+
+// owns returns a shard that this node has; cut is whether the backend did not answer.
+func (n *Node) owns(shard int) (of owned, cut bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s := n.mu.slots[shard]; s != nil && s.shard != nil {
+		return s.shard, n.mu.cut, nil
+	}
+	return nil, n.mu.cut, n.notOwned(shard)
+}
+
+func (n *Node) notOwned(shard int) error {
+	return &fault.Error{Kind: fault.ErrNotOwner, What: fmt.Sprintf("use shard %d", shard), Why: "this node does not own it", Do: "ask its owner: see memdbctl cluster status"}
 }
 
 // Where is the address of the node that owns a shard: what was known last, or with anew what the leases

@@ -119,14 +119,9 @@ func (n *Node) until(ctx context.Context, what string, reached func(v *view) boo
 // Verify has a copy of a shard that this node owns be made of the log, and compares it with the
 // database. ErrNotOwner where it does not own it, ErrCorrupt where the two differ.
 func (n *Node) Verify(ctx context.Context, shard int) (lsn uint64, err error) {
-	n.mu.Lock()
-	var of owned
-	if s := n.mu.slots[shard]; s != nil {
-		of = s.shard
-	}
-	n.mu.Unlock()
-	if of == nil {
-		return 0, &fault.Error{Kind: fault.ErrNotOwner, What: fmt.Sprintf("verify shard %d", shard), Why: "this node does not own it"}
+	of, _, err := n.owns(shard)
+	if err != nil {
+		return 0, err
 	}
 	return of.Verify(ctx)
 }

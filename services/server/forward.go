@@ -111,7 +111,7 @@ func (e *endpoint) sharded(c *Call, of *inner) error {
 	if err != nil {
 		return err
 	}
-	c.reach = &reach{shards: s.o.Shards, bound: -1}
+	c.reach = &reach{shards: s.o.Shards, bound: -1, reads: e.route.Reads || c.R.Method == http.MethodGet}
 	defer c.release()
 	if of != nil {
 		c.reach.fixed, c.reach.part = true, of.Part
@@ -373,7 +373,7 @@ func (p *Parts) ask(ctx context.Context, shard int, body []byte) ([]byte, error)
 	}
 	here := &recorder{header: http.Header{}}
 	sub.W = &answer{ResponseWriter: here, taken: true, limit: p.e.s.o.Timeout}
-	sub.reach = &reach{shards: p.c.reach.shards, bound: -1, fixed: true, part: true}
+	sub.reach = &reach{shards: p.c.reach.shards, bound: -1, reads: p.c.reach.reads, fixed: true, part: true}
 	defer sub.release()
 	err := p.e.guarded(func() error { return p.e.within(&sub, shard, body) })
 	switch {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -24,6 +25,10 @@ type Shards interface {
 	// Use returns a shard that this node serves, until done is called; it is called once.
 	// ErrNotOwner where another node serves it, or none.
 	Use(ctx context.Context, shard int) (t Tenant, done func(), err error)
+	// Stale is Use for a call that only reads, where nobody can be asked who serves the shard: age is
+	// for how long another node may have served it since. ErrNotOwner where this node did not, or knows
+	// that another one does.
+	Stale(ctx context.Context, shard int) (t Tenant, age time.Duration, done func(), err error)
 	// Where is the address of the node that serves a shard, as http://HOST:PORT: what was known
 	// last, or with anew what the cluster says now. ErrUnavailable where no node does.
 	Where(ctx context.Context, shard int, anew bool) (address string, err error)
@@ -48,6 +53,10 @@ type Tenant struct {
 // whole database: a number.
 const ShardHeader = "Memdb-Shard"
 
+// StaleHeader is on an answer of a node that cannot ask whether it owns the shard still: for how long it
+// may not have, in milliseconds. Without it an answer is the newest.
+const StaleHeader = "Memdb-Stale-Ms"
+
 // reach is which shard a call is about.
 type reach struct {
 	shards Shards
@@ -56,6 +65,8 @@ type reach struct {
 	part bool
 	// fixed: the shard was chosen by whom the call came from. It is not passed on.
 	fixed bool
+	// reads: the call changes nothing, so that it may be answered from what may be old by now.
+	reads bool
 	away  *elsewhere // where it is answered instead
 	done  func()
 }
@@ -156,6 +167,12 @@ func (c *Call) split(shard int) error {
 func (c *Call) bind(shard int) error {
 	r := c.reach
 	t, done, err := r.shards.Use(c.Context(), shard)
+	if r.reads && errors.Is(err, memory.ErrNotOwner) {
+		if old, age, until, failed := r.shards.Stale(c.Context(), shard); failed == nil {
+			t, done, err = old, until, nil
+			c.W.Header().Set(StaleHeader, strconv.FormatInt(age.Milliseconds(), 10))
+		}
+	}
 	switch {
 	case errors.Is(err, memory.ErrNotOwner) && !r.fixed:
 		return c.leave(&elsewhere{shard: shard})

@@ -237,6 +237,14 @@ func TestNodeCutOff(t *testing.T) {
 	b := ns.start("b")
 	until(t, "b has its share", func() bool { return ns.owned()["b"] > 0 && ns.owned()["a"]+ns.owned()["b"] == nodeShards })
 	a.client.Fail(ram.Faults{Cut: true})
+	some := slices.Sorted(maps.Keys(a.Here()))[0]
+	until(t, "a reads what may be old", func() bool {
+		_, age, done, err := a.UseStale(t.Context(), some)
+		if err == nil {
+			done()
+		}
+		return err == nil && age > 0
+	})
 	until(t, "b owns everything", func() bool { return len(b.Here()) == nodeShards })
 	for shard := range nodeShards {
 		if _, done, err := a.Use(t.Context(), shard); err == nil {

@@ -29,6 +29,7 @@ type world struct {
 	t       *testing.T
 	dbs     []*engine.DB
 	owner   []atomic.Int32
+	stale   []atomic.Int32 // who has served it, and cannot ask
 	nodes   []*httptest.Server
 	keys    *server.Keys
 	refused atomic.Int64 // how often a node was asked for a shard that it does not serve
@@ -61,6 +62,13 @@ func (m *member) Use(_ context.Context, shard int) (server.Tenant, func(), error
 	return server.Tenant{DB: m.w.dbs[shard]}, func() {}, nil
 }
 
+func (m *member) Stale(_ context.Context, shard int) (server.Tenant, time.Duration, func(), error) {
+	if int(m.w.stale[shard].Load()) != m.n {
+		return server.Tenant{}, 0, nil, &memory.Error{Kind: memory.ErrNotOwner, What: "use a shard"}
+	}
+	return server.Tenant{DB: m.w.dbs[shard]}, 1500 * time.Millisecond, func() {}, nil
+}
+
 func (m *member) Where(_ context.Context, shard int, anew bool) (string, error) {
 	if at, known := m.stale[shard]; known && !anew {
 		return at, nil
@@ -79,13 +87,14 @@ func (m *member) Metrics(io.Writer) error { return nil }
 
 func newWorld(t *testing.T, shards, nodes int, keyed bool) *world {
 	t.Helper()
-	w := &world{t: t, owner: make([]atomic.Int32, shards)}
+	w := &world{t: t, owner: make([]atomic.Int32, shards), stale: make([]atomic.Int32, shards)}
 	for i := range shards {
 		db, err := engine.OpenMemory(nil)
 		testdb.NoError(t, err)
 		t.Cleanup(func() { testdb.NoError(t, db.Close()) })
 		w.dbs = append(w.dbs, db)
 		w.owner[i].Store(int32(i % nodes))
+		w.stale[i].Store(-1)
 	}
 	if keyed {
 		var err error
@@ -221,6 +230,16 @@ func TestShardsMoved(t *testing.T) {
 	}
 	w.owner[of].Store(-1)
 	w.want(0, "GET", "/memories/m?user=ada", "", 503, "unavailable")
+	// Reads go on where who has served it cannot ask, and say how old they may be; writes do not.
+	w.stale[of].Store(0)
+	w.want(0, "GET", "/memories/m?user=ada", "", 200, "tea")
+	w.want(0, "POST", "/recall", `{"user":"ada","query":"tea"}`, 200, "tea")
+	w.want(0, "POST", "/memories", `{"user":"ada","text":"more tea"}`, 503, "unavailable")
+	reply, err = http.Get(w.nodes[0].URL + base + "/memories/m?user=ada")
+	testdb.NoError(t, err)
+	if _ = reply.Body.Close(); reply.Header.Get(server.StaleHeader) != "1500" {
+		t.Errorf("%v", reply.Header)
+	}
 }
 
 // TestShardsForeign: what claims to come from a node and does not is refused, and so is what a
