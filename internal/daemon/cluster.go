@@ -33,8 +33,9 @@ import (
 
 // ClusterOptions are what a backend is reached by.
 type ClusterOptions struct {
-	// URL is that of its servers.
-	URL string
+	// URL is that of its servers, with commas between them, and SystemURL the same for a user who may
+	// ask how they write; empty: nobody asks.
+	URL, SystemURL string
 	// Credentials, CA, Cert and Key are files: who this is, whom it trusts, and how it proves itself
 	// over TLS. Empty: there is none.
 	Credentials, CA, Cert, Key string
@@ -48,26 +49,25 @@ type ClusterOptions struct {
 type Clustering struct {
 	// Connect reaches a backend, which the caller closes.
 	Connect func(ctx context.Context, o ClusterOptions) (cluster.Backend, error)
-	// Dev starts a cluster on this machine, and waits for ctx: run starts this program as another
-	// process. nil: there is none.
+	// Dev runs a whole cluster on this machine, in processes of their own, until ctx ends.
 	Dev func(ctx context.Context, d Dev) error
-	// Serve is a server of the backend that Dev has started: it waits for ctx.
-	Serve func(ctx context.Context, args []string) error
 }
 
 // Dev is what a cluster on one machine is started with.
 type Dev struct {
 	// Dir is the folder of everything.
 	Dir string
-	// Out hears what runs, and Err what fails.
-	Out, Err io.Writer
+	// Listen is the address of the first node; the others listen on the ports behind it.
+	Listen string
+	// Out hears what runs.
+	Out io.Writer
 }
 
 // clusterFlags are those of a node.
 type clusterFlags struct {
-	url, node, address, credentials, ca, cert, key string
-	shards                                         int
-	insecure                                       bool
+	url, system, node, address, credentials, ca, cert, key string
+	shards                                                 int
+	insecure                                               bool
 }
 
 const (
@@ -92,6 +92,7 @@ func (p *program) clusterFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.node, "node", "", "the `NAME` of the node, which it keeps")
 	f.StringVar(&c.address, "address", "", "where other nodes reach it, as http://HOST:7070 (default the address it listens on)")
 	f.IntVar(&c.shards, "shards", 0, "how many shards a new cluster gets, fixed then (default 64)")
+	f.StringVar(&c.system, "cluster-system", "", "the `URL` with a user of the system account, who may ask how the servers write (default that of --cluster)")
 	f.StringVar(&c.credentials, "cluster-creds", "", "the credentials for the logs, a `FILE`")
 	f.StringVar(&c.ca, "cluster-ca", "", "trust servers of the logs with a certificate of this authority, a `FILE` in PEM")
 	f.StringVar(&c.cert, "cluster-cert", "", "the node's own certificate for the logs, a `FILE` in PEM")
@@ -145,7 +146,7 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 		return &memory.Error{Kind: memory.ErrFailed, What: "make the folder of the node", Cause: err}
 	}
 	f := &p.o.cluster
-	backend, err := p.clustering.Connect(ctx, ClusterOptions{URL: f.url, Credentials: f.credentials, CA: f.ca, Cert: f.cert, Key: f.key, Insecure: f.insecure, Logger: log})
+	backend, err := p.clustering.Connect(ctx, ClusterOptions{URL: f.url, SystemURL: f.system, Credentials: f.credentials, CA: f.ca, Cert: f.cert, Key: f.key, Insecure: f.insecure, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (p *program) serve(ctx context.Context) (err error) {
 	}
 	log := p.logger(s.Log)
 	if p.o.cluster.url == devCluster {
-		return p.clustering.Dev(ctx, Dev{Dir: p.dir, Out: p.out, Err: p.err})
+		return p.clustering.Dev(ctx, Dev{Dir: p.dir, Listen: s.Listen, Out: p.out})
 	}
 	keyed, err := keyedBy(s)
 	if err != nil {

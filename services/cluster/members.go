@@ -65,29 +65,25 @@ func look(ctx context.Context, b Backend) (*view, error) {
 			v.members[name] = m
 		}
 	}
-	for prefix, take := range map[string]func(of string, value []byte){
-		drainPrefix: func(of string, _ []byte) { v.drained[of] = true },
-		pinPrefix:   byShard(v.pins),
-		wantPrefix:  byShard(v.wants),
-	} {
-		entries, err := r.List(ctx, prefix)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range entries {
-			take(strings.TrimPrefix(e.Key, prefix), e.Value)
+	entries, err := r.List(ctx, "") // in one call: there are few
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		kind, of, _ := strings.Cut(e.Key, ".")
+		shard, failed := strconv.Atoi(of)
+		switch kind += "."; {
+		case kind == drainPrefix:
+			v.drained[of] = true
+		case failed != nil:
+		case kind == pinPrefix:
+			v.pins[shard] = string(e.Value)
+		case kind == wantPrefix:
+			v.wants[shard] = string(e.Value)
 		}
 	}
 	v.holders, err = b.Leases().Holders(ctx)
 	return v, err
-}
-
-func byShard(into map[int]string) func(of string, value []byte) {
-	return func(of string, value []byte) {
-		if n, err := strconv.Atoi(of); err == nil {
-			into[n] = string(value)
-		}
-	}
 }
 
 // takers are the nodes that shards may go to, in the order of their names.
