@@ -44,7 +44,7 @@ var _ engine.Log = (*owner)(nil)
 const (
 	// leastResend to mostResend are the pauses before the same message is sent again, each twice the one before.
 	leastResend = 20 * time.Millisecond
-	mostResend  = time.Second
+	mostResend  = 250 * time.Millisecond
 )
 
 // Mark implements engine.Log.
