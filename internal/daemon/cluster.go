@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/host"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/metrics"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -146,7 +147,7 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 		return &memory.Error{Kind: memory.ErrFailed, What: "make the folder of the node", Cause: err}
 	}
 	f := &p.o.cluster
-	backend, err := p.clustering.Connect(ctx, ClusterOptions{URL: f.url, SystemURL: f.system, Credentials: f.credentials, CA: f.ca, Cert: f.cert, Key: f.key, Insecure: f.insecure, Logger: log})
+	backend, err := p.connect(ctx, ClusterOptions{URL: f.url, SystemURL: f.system, Credentials: f.credentials, CA: f.ca, Cert: f.cert, Key: f.key, Insecure: f.insecure, Logger: log})
 	if err != nil {
 		return err
 	}
@@ -176,8 +177,30 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 	go func() { nodeEnded <- node.Run(running) }()
 	err = p.answerCluster(ctx, l, t, s, encrypted)
 	stop()
-	return errors.Join(err, <-nodeEnded)
+	err = errors.Join(err, <-nodeEnded)
+	if err == nil {
+		log.Info("the server has ended")
+	}
+	return err
 }
+
+// connect reaches the backend, and tries until the context ends where it does not answer: the machines
+// of a cluster start in any order.
+func (p *program) connect(ctx context.Context, o ClusterOptions) (cluster.Backend, error) {
+	for {
+		b, err := p.clustering.Connect(ctx, o)
+		if err == nil || !errors.Is(err, cluster.ErrUnavailable) || ctx.Err() != nil {
+			return b, err
+		}
+		o.Logger.Warn("what holds the logs is not reached, and is tried again", "error", err)
+		if err := retry.Sleep(ctx, connectPause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// connectPause is the pause before a backend is tried again.
+const connectPause = time.Second
 
 // addressOf is the address of a listener.
 func addressOf(l net.Listener, encrypted *tls.Config) string {

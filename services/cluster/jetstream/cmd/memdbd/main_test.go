@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/daemon"
+)
+
+// programVariable has the test's program be memdbd.
+const programVariable = "MEMDB_TEST_MEMDBD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// heard is what the cluster says.
+type heard struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (h *heard) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.b.Write(p)
+}
+
+func (h *heard) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.b.String()
+}
+
+// patience is how long a test waits for what takes seconds.
+const patience = time.Minute
+
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !so(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("not in time: ", what)
+		}
+	}
+}
+
+// twoPorts is an address of this machine with nobody there nor on the port behind it.
+func twoPorts(t *testing.T) (first string, both []string) {
+	t.Helper()
+	for range 50 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		next, failed := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port+1)))
+		_ = l.Close()
+		if failed != nil {
+			continue
+		}
+		_ = next.Close()
+		return l.Addr().String(), []string{"http://" + l.Addr().String(), "http://" + next.Addr().String()}
+	}
+	t.Fatal("no two ports are free")
+	return "", nil
+}
+
+// TestDev: one command runs a cluster, which goes on when a node is killed, and ends.
+func TestDev(t *testing.T) {
+	t.Setenv(programVariable, "1")
+	listen, nodes := twoPorts(t)
+	out := &heard{}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- dev(ctx, daemon.Dev{Dir: t.TempDir(), Listen: listen, Out: out}) }()
+	until(t, "the cluster runs", func() bool { return strings.Contains(out.String(), "The cluster runs") })
+	ask := func(node int, method, path, body string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, nodes[node]+"/memdb/v1"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer func() { _ = reply.Body.Close() }()
+		b, err := io.ReadAll(reply.Body)
+		if err != nil {
+			return 0, err.Error()
+		}
+		return reply.StatusCode, string(b)
+	}
+	const users = 16
+	for u := range users {
+		until(t, "a memory is stored", func() bool {
+			status, _ := ask(u%2, "POST", "/memories?upsert=true", fmt.Sprintf(`{"id":"m","user":"user%d","text":"tea number %d"}`, u, u))
+			return status == http.StatusCreated || status == http.StatusOK
+		})
+	}
+	pid := regexp.MustCompile(`(?m)^b +pid (\d+)`).FindStringSubmatch(out.String())
+	if pid == nil {
+		t.Fatal(out.String())
+	}
+	n, err := strconv.Atoi(pid[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := syscall.Kill(n, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for u := range users {
+		until(t, "a memory is found", func() bool {
+			status, answer := ask(0, "GET", fmt.Sprintf("/memories/m?user=user%d", u), "")
+			return status == http.StatusOK && strings.Contains(answer, fmt.Sprint("tea number ", u))
+		})
+		until(t, "a memory is stored", func() bool {
+			status, _ := ask(0, "POST", "/memories", fmt.Sprintf(`{"id":"n","user":"user%d","text":"milk"}`, u))
+			return status == http.StatusCreated || status == http.StatusOK
+		})
+	}
+	t.Log("all shards were served again after ", time.Since(began))
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(out.String(), "b      has ended (signal: killed)") {
+		t.Error(out.String())
+	}
+}
