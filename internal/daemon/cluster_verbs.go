@@ -9,10 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -111,23 +113,28 @@ func (v *clusterVerbs) route(c *server.Call, conn *beside.Conn, r *beside.Reques
 	return conn.Relay(r, to)
 }
 
-// dial reaches the node that owns a shard, once more where it has moved.
+// dial reaches the node that owns a shard, and waits for one where the shard moves.
 func (v *clusterVerbs) dial(c *server.Call, shard int) (to *beside.Conn, err error) {
 	header, err := v.server.Pass(c, http.MethodPost, beside.Path, shard)
 	if err != nil {
 		return nil, err
 	}
-	for _, anew := range []bool{false, true} {
+	for end := c.Now().Add(server.DefaultMoveWait); ; {
 		var address string
-		if address, err = v.t.Where(c.Context(), shard, anew); err != nil {
-			return nil, err
+		if address, err = v.t.Where(c.Context(), shard, err != nil); err == nil {
+			if to, err = beside.DialWith(c.Context(), address, header, v.roots); err == nil {
+				return to, nil
+			}
 		}
-		if to, err = beside.DialWith(c.Context(), address, header, v.roots); err == nil {
-			return to, nil
+		if c.Now().After(end) || retry.Sleep(c.Context(), verbPause) != nil {
+			break
 		}
 	}
 	return nil, &memory.Error{Kind: memory.ErrUnavailable, What: fmt.Sprintf("reach the owner of shard %d", shard), Cause: err, Do: "try again in some seconds"}
 }
+
+// verbPause is the pause before the owner of a shard is looked for again.
+const verbPause = 100 * time.Millisecond
 
 // serve runs a verb here.
 func (v *clusterVerbs) serve(c *server.Call, conn *beside.Conn, r *beside.Request, t server.Tenant) error {

@@ -33,10 +33,8 @@ const (
 
 // CheckName refuses what is no name of a node: 1 to 64 letters, digits, '-', '_' and '.'.
 func CheckName(name string) error {
-	ok := name != "" && len(name) <= 64 && strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.')
-	}) < 0
-	if ok {
+	const may = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	if name != "" && len(name) <= 64 && strings.Trim(name, may) == "" {
 		return nil
 	}
 	return fault.Invalid("name a node", fmt.Sprintf("%.80q is no name of one", name), "use 1 to 64 letters, digits, -, _ and .")

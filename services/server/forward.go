@@ -126,7 +126,45 @@ func (e *endpoint) sharded(c *Call, of *inner) error {
 	case named < 0 && e.route.Whole:
 		return unmerged(e.route.Pattern)
 	}
-	err = e.local(c, named, body)
+	return s.moving(c.Context(), func() error {
+		c.release()
+		c.reach.away = nil
+		return e.once(c, named, body)
+	})
+}
+
+// movePause is the pause before a shard that no node serves is looked for again.
+const movePause = 50 * time.Millisecond
+
+// errMoving is that no node serves a shard now, and nothing was done.
+type errMoving struct{ error }
+
+func (e errMoving) Unwrap() error { return e.error }
+
+// moving calls fn, and again for some time where a shard moves.
+func (s *Server) moving(ctx context.Context, fn func() error) error {
+	end := time.NewTimer(s.o.MoveWait)
+	defer end.Stop()
+	for {
+		err := fn()
+		if _, again := errors.AsType[errMoving](err); !again {
+			return err
+		}
+		pause := time.NewTimer(movePause)
+		select {
+		case <-pause.C:
+			continue
+		case <-end.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+		return err
+	}
+}
+
+// once has the shard of a call answer, here or by the node that serves it.
+func (e *endpoint) once(c *Call, named int, body []byte) error {
+	err := e.local(c, named, body)
 	away := c.reach.away
 	if c.W.(*answer).status != 0 {
 		return err
@@ -139,7 +177,7 @@ func (e *endpoint) sharded(c *Call, of *inner) error {
 		return e.route.Merge(c, &Parts{e: e, c: c, body: body})
 	case away != nil:
 		return e.forward(c, away.shard, named >= 0, body)
-	case errors.Is(err, memory.ErrNotOwner) && c.reach.bound >= 0 && c.R.Method == http.MethodGet:
+	case errors.Is(err, memory.ErrNotOwner) && c.reach.bound >= 0 && c.reach.reads:
 		// It went to another node meanwhile. A write may have been kept, so its client has to look.
 		return e.forward(c, c.reach.bound, named >= 0, body)
 	}
@@ -228,7 +266,7 @@ func (s *Server) send(c *Call, shard int, part bool, body []byte) (*http.Respons
 	for try := range moves {
 		address, err := s.o.Shards.Where(c.Context(), shard, try > 0)
 		if err != nil {
-			return nil, errors.Join(err, failed)
+			return nil, errMoving{errors.Join(err, failed)}
 		}
 		reply, err := s.sendTo(c, address, shard, part, body)
 		if err == nil && reply.StatusCode == http.StatusServiceUnavailable && reply.Header.Get(innerHeader) == notOwner {
@@ -250,10 +288,10 @@ func (s *Server) send(c *Call, shard int, part bool, body []byte) (*http.Respons
 		}
 		failed = err // nothing was sent
 	}
-	return nil, &memory.Error{
+	return nil, errMoving{&memory.Error{
 		Kind: memory.ErrUnavailable, What: "ask the node of the shard", Why: "it does not answer, or the shard is moving", Cause: failed,
 		Do: "try again in some seconds; memdbctl cluster status shows who serves it",
-	}
+	}}
 }
 
 // Pass is the header with which another node is asked, without a body and as whom the call is from, to
@@ -359,8 +397,17 @@ func (p *Parts) Ask(body []byte) ([]Part, error) {
 	return parts, failed
 }
 
-// ask has a shard answer.
-func (p *Parts) ask(ctx context.Context, shard int, body []byte) ([]byte, error) {
+// ask has a shard answer, wherever it goes.
+func (p *Parts) ask(ctx context.Context, shard int, body []byte) (b []byte, err error) {
+	err = p.e.s.moving(ctx, func() error {
+		b, err = p.once(ctx, shard, body)
+		return err
+	})
+	return b, err
+}
+
+// once has a shard answer, here or by the node that serves it.
+func (p *Parts) once(ctx context.Context, shard int, body []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,7 @@ const (
 	DefaultMaxStreams    = 1024
 	DefaultIdleTimeout   = 5 * time.Minute
 	DefaultGrace         = 20 * time.Second
+	DefaultMoveWait      = 8 * time.Second
 )
 
 // Options of a Server. The zero value works: no keys, loopback only.
@@ -37,6 +38,9 @@ type Options struct {
 	Facts *facts.Facts
 	// Shards are the databases of a cluster, of which the server has no one of its own. nil: none.
 	Shards Shards
+	// MoveWait is how long a call waits for a shard that no node serves, as while it moves or the lease of
+	// a node that was killed runs out. 0: DefaultMoveWait.
+	MoveWait time.Duration
 	// Hosts are names, beside those of loopback, under which it is reached over a loopback address.
 	Hosts []string
 	// Origins are those of pages in browsers that may ask, as https://app.example.
@@ -88,6 +92,7 @@ func New(db *engine.DB, o Options) *Server {
 	o.MaxStreams = cmp.Or(o.MaxStreams, DefaultMaxStreams)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
 	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.MoveWait = cmp.Or(o.MoveWait, DefaultMoveWait)
 	o.Burst = max(cmp.Or(o.Burst, 2*o.Rate), 1)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -102,7 +102,7 @@ func newWorld(t *testing.T, shards, nodes int, keyed bool) *world {
 		testdb.NoError(t, err)
 	}
 	for n := range nodes {
-		s := server.New(nil, server.Options{Keys: w.keys, Shards: &member{w: w, n: n, stale: map[int]string{}}})
+		s := server.New(nil, server.Options{Keys: w.keys, MoveWait: 300 * time.Millisecond, Shards: &member{w: w, n: n, stale: map[int]string{}}})
 		s.Mount(New())
 		h := httptest.NewServer(s.Handler())
 		t.Cleanup(h.Close)
@@ -228,7 +228,14 @@ func TestShardsMoved(t *testing.T) {
 	if _ = reply.Body.Close(); reply.StatusCode != 200 {
 		t.Errorf("behind a move: %d", reply.StatusCode)
 	}
+	// A call waits for a shard that moves.
 	w.owner[of].Store(-1)
+	back := time.AfterFunc(100*time.Millisecond, func() { w.owner[of].Store(2) })
+	w.want(0, "GET", "/memories/m?user=ada", "", 200, "tea")
+	w.want(1, "GET", "/count?all_scopes=true", "", 200, `{"count":1}`)
+	back.Stop()
+	w.owner[of].Store(-1)
+	w.want(1, "GET", "/count?all_scopes=true", "", 503, "unavailable")
 	w.want(0, "GET", "/memories/m?user=ada", "", 503, "unavailable")
 	// Reads go on where who has served it cannot ask, and say how old they may be; writes do not.
 	w.stale[of].Store(0)
