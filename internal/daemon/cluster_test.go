@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
 	"github.com/seed-7aedc3ff/memdb/services/cluster/ram"
+	"github.com/seed-7aedc3ff/memdb/services/config"
 )
 
 // clusterOf are programs that are nodes of one cluster, over a backend in RAM.
@@ -227,5 +229,68 @@ func TestClusterUsage(t *testing.T) {
 	p := &program{out: io.Discard, err: &told, getenv: func(string) (string, bool) { return "", false }, now: time.Now, clustering: clusterOf(ram.New(nil))}
 	if code := p.run(t.Context(), []string{"--db", dir, "--listen", "127.0.0.1:0", "--cluster", "ram://", "--node", "a"}); code != exitFailed || !strings.Contains(told.String(), "cluster import") {
 		t.Error(code, told.String())
+	}
+}
+
+// TestClusterDialects: no route of a dialect fails for want of a database, whatever it is asked, and what
+// names a user is answered by any node.
+func TestClusterDialects(t *testing.T) {
+	store := ram.New(&ram.Options{TTL: 1200 * time.Millisecond})
+	a, b := startNode(t, store, "a"), startNode(t, store, "b")
+	owners(t, verb{}, a.address, 2)
+	ask := func(at, method, path, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, at+path, strings.NewReader(body))
+		testdb.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		reply, err := http.DefaultClient.Do(r)
+		testdb.NoError(t, err)
+		defer func() { _ = reply.Body.Close() }()
+		out, err := io.ReadAll(reply.Body)
+		testdb.NoError(t, err)
+		return reply.StatusCode, string(out)
+	}
+	hole := regexp.MustCompile(`\{[^}]*\}`)
+	for _, d := range dialects(&config.Server{}, func(string) (string, bool) { return "", false }) {
+		for _, route := range d.Routes {
+			method, path, said := strings.Cut(route.Pattern, " ")
+			if !said {
+				method, path = http.MethodGet, route.Pattern
+			}
+			for _, query := range []string{"", "?user=ada", "?agent=planner", "?user_id=ada"} {
+				if status, out := ask(a.address, method, hole.ReplaceAllString(path, "x")+query, "{}"); status == http.StatusInternalServerError {
+					t.Errorf("%s %s%s: %d %s", d.Name, route.Pattern, query, status, out)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"PUT", "/store/items?user=ada", `{"namespace":["notes"],"key":"k","value":{"text":"tea"}}`, 204, ""},
+		{"GET", "/store/items?user=ada&namespace=notes&key=k", "", 200, "tea"},
+		{"POST", "/memories", `{"messages":[{"role":"user","content":"likes tea"}],"user_id":"ada","infer":false}`, 200, "tea"},
+		{"GET", "/memories?user_id=ada", "", 200, "likes tea"},
+		{"GET", "/memories?agent_id=planner", "", 400, "name the user"},
+		{"PUT", "/api/agents/planner/kv/k", `{"value":1}`, 200, ""},
+		{"GET", "/api/agents/planner/kv/k", "", 200, "1"},
+		{"POST", "/api/agents/planner/memories", `{"content":"plans"}`, 0, "id"},
+		{"POST", "/api/agents/planner/recall", `{"query":"plans"}`, 400, "name the user"},
+		{"POST", "/api/agents/planner/consolidate", `{}`, 400, "a call for each user"},
+		{"POST", "/mcp?user=ada", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 200, "tools"},
+	} {
+		for _, at := range []string{a.address, b.address} {
+			if status, out := ask(at, c.method, c.path, c.body); c.status != 0 && status != c.status || !strings.Contains(out, c.want) {
+				t.Errorf("%s %s: %d %.300s, want %d %s", c.method, c.path, status, out, c.status, c.want)
+			}
+		}
+	}
+	for _, d := range []*daemon{a, b} {
+		if code, log := d.end(); code != 0 {
+			t.Error(code, log)
+		}
 	}
 }

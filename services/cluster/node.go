@@ -27,6 +27,8 @@ const (
 	looks     = 6
 	// askEvery is how often a node that waits for a shard asks for its lease: the gap of a hand-over.
 	askEvery = 50 * time.Millisecond
+	// longestPause is the longest pause before a shard that cannot be opened is tried again.
+	longestPause = 15 * time.Second
 	// maxOpening is how many shards are brought up at once: each applies a log, or loads an index.
 	maxOpening = 4
 	// leaveWait is how long a node that ends waits for others to take its shards over, and stepWait how
@@ -274,7 +276,7 @@ func (n *Node) begin(ctx context.Context, shard int) {
 		if before != nil {
 			<-before
 		}
-		for own.Err() == nil {
+		for pause := n.every(); own.Err() == nil; pause = min(2*pause, longestPause) {
 			var err error
 			if caught := panics.Catch("serves a shard", func() { err = n.serve(own, shard, s) }); caught != nil {
 				err = caught
@@ -284,7 +286,10 @@ func (n *Node) begin(ctx context.Context, shard int) {
 				return
 			}
 			n.o.Logger.Warn("a shard ended, and is brought up again", "shard", shard, "error", err)
-			_ = retry.Sleep(own, n.every()) // it ends with own
+			if errors.Is(err, fault.ErrNotOwner) { // it was owned
+				pause = n.every()
+			}
+			_ = retry.Sleep(own, pause) // it ends with own
 		}
 	}()
 }

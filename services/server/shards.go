@@ -112,7 +112,9 @@ func (c *Call) Reach(scopes []memory.Scope, exact bool) error {
 		return nil // what the shard has not is not in it
 	case all && r.bound < 0:
 		return c.leave(&elsewhere{all: true})
-	case all, r.bound >= 0 && shard != r.bound:
+	case all:
+		return severalShards()
+	case r.bound >= 0 && shard != r.bound:
 		return c.split(shard)
 	case r.bound >= 0:
 		return nil
@@ -157,6 +159,10 @@ func (c *Call) split(shard int) error {
 			Do: "see that all nodes run one version of memdbd, and leave out " + ShardHeader,
 		}
 	}
+	return severalShards()
+}
+
+func severalShards() error {
 	return &memory.Error{
 		Kind: memory.ErrInvalid, What: "answer within one shard", Why: "the call is about users of several shards, and a commit is within one",
 		Do: "make a call for each user",

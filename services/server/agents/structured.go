@@ -192,6 +192,9 @@ func totalUsage(c *server.Call) error {
 	if err := errors.Join(errSince, errUntil); err != nil {
 		return err
 	}
+	if err := c.Reach([]memory.Scope{o.Scope()}, false); err != nil { // of all users with the agent
+		return err
+	}
 	t, err := c.DB.Usage().Total(c.Context(), usage.Query{Owner: o, Model: c.R.URL.Query().Get("model"), Since: since, Until: until})
 	if err != nil {
 		return err
