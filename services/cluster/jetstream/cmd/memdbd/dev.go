@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/daemon"
+	"github.com/seed-7aedc3ff/memdb/services/cluster"
 	"github.com/seed-7aedc3ff/memdb/services/cluster/jetstream"
 )
 
@@ -79,10 +80,8 @@ func dev(ctx context.Context, d daemon.Dev) error {
 		stop()
 		all.Wait()
 	}()
-	for _, address := range addresses {
-		if err := ready(ctx, address); err != nil {
-			return nil // it was told to end
-		}
+	if err := ready(ctx, addresses[0]); err != nil {
+		return nil // it was told to end
 	}
 	out.printf(`
 The cluster runs: memories are in %d shards, each of which one of two nodes owns, and its log is on three
@@ -189,27 +188,48 @@ func (p *process) run(ctx context.Context, exe string, out *told) error {
 	return cmd.Wait()
 }
 
-// ready waits until a node takes requests.
+// ready waits until each node owns a part of the shards, as the node at an address says.
 func ready(ctx context.Context, address string) error {
 	every := time.NewTicker(readyEvery)
 	defer every.Stop()
-	for {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		if reply, err := http.DefaultClient.Do(r); err == nil {
-			err = errors.Join(reply.Body.Close())
-			if err == nil && reply.StatusCode == http.StatusOK {
-				return nil
-			}
-		}
+	for !spread(ctx, address) {
 		select {
 		case <-every.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+	return nil
+}
+
+// spread reports whether every shard has an owner, and every node a shard.
+func spread(ctx context.Context, address string) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/memdb/v1/cluster", nil)
+	if err != nil {
+		return false
+	}
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = reply.Body.Close() }()
+	if reply.StatusCode == http.StatusUnauthorized { // somebody has made keys
+		return true
+	}
+	var at struct {
+		Shards []cluster.ShardState `json:"shards"`
+	}
+	if json.NewDecoder(reply.Body).Decode(&at) != nil || len(at.Shards) == 0 {
+		return false
+	}
+	owners := map[string]bool{}
+	for _, s := range at.Shards {
+		if s.Epoch == 0 {
+			return false
+		}
+		owners[s.Owner] = true
+	}
+	return len(owners) == len(devNodes)
 }
 
 // told writes what happens, by several at once.
