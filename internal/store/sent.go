@@ -40,8 +40,8 @@ type sending struct {
 	sent    uint64 // the number up to which the log has all
 	wanted  uint64 // somebody waits for this number
 	late    bool   // the log has not answered for Config.LogWait
-	tries   uint64 // how often something was sent
 	ended   bool   // nothing is sent any more
+	tries   uint64 // how often something was sent
 }
 
 // Sent says that what is applied is sent to the log of the configuration, behind the batch of the number that
@@ -183,6 +183,14 @@ func (se *sending) add(w Written) {
 	if se.bytes += int64(len(w.Repr)); se.bytes >= sendBytes {
 		se.turn.Broadcast()
 	}
+}
+
+// want asks for everything that was applied.
+func (se *sending) want() {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	se.wanted = se.applied
+	se.turn.Broadcast()
 }
 
 // Numbering is the newest state, which is to be closed, and the number of the newest batch in it.
