@@ -284,7 +284,7 @@ func (s *Store) SyncOwn() error {
 
 // refuse fails the store for what its log has said.
 func (s *Store) refuse(err error) {
-	if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind == fault.ErrNotOwner {
+	if e, ok := errors.AsType[*fault.Error](err); ok && errors.Is(e.Kind, fault.ErrNotOwner) {
 		s.Refuse(e)
 		return
 	}
