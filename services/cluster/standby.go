@@ -66,11 +66,15 @@ func (s *Standby) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := s.f.catchUp(ctx)
 		if err == nil {
+			err = s.f.standby.Purge(ctx)
+		}
+		if err == nil {
 			s.note(s.f.r.at.sequence, nil)
 			err = s.log.Read(ctx, s.f.r.at.sequence+1, 0, func(sequence uint64, data []byte) error {
 				err := s.f.apply(sequence, data)
 				if err == nil {
 					s.note(sequence, nil)
+					err = s.f.standby.Purge(ctx)
 				}
 				return err
 			})
