@@ -278,8 +278,8 @@ func (a *archiver) sendBase(ctx context.Context) (err error) {
 	a.ready = false
 	a.stats.RestartLSN = lsn
 	a.mu.Unlock()
-	b := baseWriter{archiver: a, ctx: ctx, frame: wal.Frame{Timeline: timelineOf(a.db.store), Kind: wal.Base, First: number, Since: lsn, LSN: lsn, Time: at}}
-	if err := b.write(snap); err != nil {
+	b := newBaseWriter(a.db, number, lsn, at, func(f *wal.Frame) error { return a.appendBase(ctx, f) })
+	if err := b.all(ctx, snap); err != nil {
 		return err
 	}
 	a.base = false
@@ -291,16 +291,37 @@ func (a *archiver) sendBase(ctx context.Context) (err error) {
 	return nil
 }
 
+// appendBase appends a part of a base, and then what has come meanwhile.
+func (a *archiver) appendBase(ctx context.Context, f *wal.Frame) error {
+	if err := a.to.Append(ctx, f); err != nil {
+		return err
+	}
+	a.sent(f)
+	if bytes, _, lost := a.out.Waiting(); f.Kind != wal.Base || lost || bytes < frameBytes {
+		return nil // what is lost has the base begin again
+	}
+	return a.sendFrames(ctx)
+}
+
 // baseWriter writes a base in parts.
 type baseWriter struct {
-	*archiver
-	ctx   context.Context
+	store *store.Store
+	write func(*wal.Frame) error
 	frame wal.Frame
 	batch *pebble.Batch
 }
 
-func (b *baseWriter) write(snap store.Snapshot) (err error) {
-	b.batch = b.db.store.NewBatch()
+// newBaseWriter writes a base of the state behind the batch of a number, of which the newest commit has an LSN and
+// was made at a time.
+func newBaseWriter(db *DB, number, lsn uint64, at int64, write func(*wal.Frame) error) *baseWriter {
+	return &baseWriter{
+		store: db.store, write: write,
+		frame: wal.Frame{Timeline: timelineOf(db.store), Kind: wal.Base, First: number, Since: lsn, LSN: lsn, Time: at},
+	}
+}
+
+func (b *baseWriter) all(ctx context.Context, snap store.Snapshot) (err error) {
+	b.batch = b.store.NewBatch()
 	defer func() { err = errors.Join(err, b.batch.Close()) }()
 	it, err := snap.Iter(nil, nil)
 	if err != nil {
@@ -319,7 +340,7 @@ func (b *baseWriter) write(snap store.Snapshot) (err error) {
 			return err
 		}
 		if b.batch.Len() >= partBytes {
-			if err := b.part(); err != nil {
+			if err := b.part(ctx); err != nil {
 				return err
 			}
 		}
@@ -327,37 +348,29 @@ func (b *baseWriter) write(snap store.Snapshot) (err error) {
 	if err := it.Error(); err != nil {
 		return store.Error("read the database for a base of the archive", err)
 	}
-	number := store.EncodeNumber(b.frame.First, b.db.store.Timeline())
+	number := store.EncodeNumber(b.frame.First, b.store.Timeline())
 	if err := b.batch.Set(layout.NumberKey, number, nil); err != nil {
 		return err
 	}
-	if err := b.part(); err != nil {
+	if err := b.part(ctx); err != nil {
 		return err
 	}
 	b.frame.Kind, b.frame.Batches = wal.BaseEnd, nil
-	if err := b.to.Append(b.ctx, &b.frame); err != nil {
-		return err
-	}
-	b.sent(&b.frame)
-	return nil
+	return b.write(&b.frame)
 }
 
-// part appends a part of the base, and then what has come meanwhile.
-func (b *baseWriter) part() error {
-	if err := b.ctx.Err(); err != nil {
+// part writes a part of the base.
+func (b *baseWriter) part(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	b.frame.Batches = [][]byte{b.batch.Repr()}
-	if err := b.to.Append(b.ctx, &b.frame); err != nil {
+	if err := b.write(&b.frame); err != nil {
 		return err
 	}
-	b.sent(&b.frame)
 	b.frame.Last++
 	b.batch.Reset()
-	if bytes, _, lost := b.out.Waiting(); lost || bytes < frameBytes {
-		return nil // what is lost has the base begin again
-	}
-	return b.sendFrames(b.ctx)
+	return nil
 }
 
 // newestLogged is the newest commit of a state, and when it was made.

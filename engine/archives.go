@@ -31,7 +31,6 @@ type archives struct {
 // beginArchive numbers the batches of the store, for the archive of the options. It comes before anything
 // is written.
 func (db *DB) beginArchive(o *Options, fresh bool) error {
-	db.archives.closing = make(chan struct{})
 	if db.readOnly && o.Archive != nil {
 		return fault.Invalid(doingOpen(db.dir), "an archive of a database that is only read", "leave Archive or ReadOnly out")
 	}
@@ -129,6 +128,10 @@ func (db *DB) ArchiveTo(ctx context.Context, to wal.Archive, follow bool) (s Arc
 	}
 	defer release()
 	if err := db.writable("archive"); err != nil {
+		return s, errors.Join(err, to.Close())
+	}
+	if db.logged != nil {
+		err := fault.Invalid("archive", "the log of the database keeps what it writes", "back it up, or follow the log")
 		return s, errors.Join(err, to.Close())
 	}
 	if err := db.lock(ctx); err != nil {

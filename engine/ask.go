@@ -47,7 +47,7 @@ func (db *DB) checkSpace(q *memory.Query) error {
 // embedQuery gives the query its vector, where the database has an embedder and
 // the profile looks at one, or says why not. In an Update no embedder is called.
 func (m Memories) embedQuery(ctx context.Context, q *memory.Query) (unembedded string, err error) {
-	if q.Embedding != nil || q.Text == "" || q.Profile == memory.ProfileText {
+	if q.Embedding != nil || q.Text == "" || q.Profile == memory.ProfileText || q.Statistics != nil && q.Profile == memory.ProfileBest {
 		return "", nil
 	}
 	if m.db.embedder == nil {

@@ -254,7 +254,7 @@ func (re *restoring) begin(made string) error {
 		return err
 	}
 	id.Parent = &Origin{Timeline: re.of.String(), LSN: re.lsn, Backup: re.named()}
-	id.Timeline, id.Created, id.Replica = re.timeline.String(), true, false
+	id.Timeline, id.Created, id.Replica, id.Logged = re.timeline.String(), true, false, false
 	content, err := id.encode()
 	if err != nil {
 		return err

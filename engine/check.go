@@ -663,8 +663,11 @@ func (c *checker) names() error {
 }
 
 // settings: the copy of memdb.json can be read, where there is one. Without one, there is the file,
-// by which the database was opened.
+// by which the database was opened. So can the mark of the log.
 func (c *checker) settings() error {
+	if _, err := markOf(c.tx.db.store); err != nil {
+		c.problem("the mark of the log in the store: %v", err)
+	}
 	b, err := copyOfIdentity(c.tx.db.store)
 	if err != nil {
 		return nil

@@ -105,7 +105,7 @@ func (co *converting) identity() (content []byte, timeline uuid.UUID, err error)
 	}
 	id := *co.db.identity
 	id.Parent = &Origin{Timeline: timelineOf(co.db.store).String(), LSN: co.db.LSN()}
-	id.Timeline, id.Created, id.Replica = timeline.String(), true, false
+	id.Timeline, id.Created, id.Replica, id.Logged = timeline.String(), true, false, false
 	content, err = id.encode()
 	return content, timeline, err
 }
@@ -118,7 +118,7 @@ func (co *converting) scan(identity []byte) onefile.Scan {
 			switch string(key) {
 			case string(layout.IdentityKey):
 				value = identity
-			case string(layout.NumberKey): // of batches that are not handed on from here
+			case string(layout.NumberKey), string(layout.LogMarkKey): // of batches that are not handed on from here
 				return nil
 			}
 			return visit(key, value)

@@ -28,6 +28,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // DB is an open database. It is safe for concurrent use.
@@ -102,6 +103,7 @@ type config struct {
 	salvage    bool
 	// strictAgents: see Options.StrictAgents.
 	strictAgents bool
+	owns         func(scope.Owner) error // see Options.Admit
 	lockWait     time.Duration
 	changesLag   time.Duration
 	slowAfter    time.Duration
@@ -112,6 +114,7 @@ type config struct {
 	extractor    *extractor
 	english      bool // it was opened to know no other language
 
+	logged    *overLog            // the log of the database, nil if it has none
 	follows   func() ReplicaStats // of the replica that shows this state, nil for any other database
 	mends     bool                // what is opened is what is left of a database, see OpenRemains
 	expiring  bool                // what has expired is looked for now and then
@@ -433,8 +436,8 @@ func (db *DB) close() error {
 			db.spaces.Save(context.Background(), s, db.spaces.Limits.CloseTail, db.spaces.Limits.CloseTail)
 		}
 	}
-	errs = append(errs, db.endArchives())
-	db.store.Reached(db.syncer.Durable())
+	errs = append(errs, db.endArchives(), db.endLog())
+	db.reached()
 	errs = append(errs, db.spaces.CloseFiles(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
 	if db.Failed() != nil {
 		return nil
@@ -460,7 +463,15 @@ func (db *DB) flushAtClose() error {
 
 // told tells of an error of background work that the log has heard of already.
 func told(err error) bool {
-	return errors.Is(err, fault.ErrFailed) || errors.Is(err, fault.ErrDiskFull)
+	return errors.Is(err, fault.ErrFailed) || errors.Is(err, fault.ErrDiskFull) || errors.Is(err, fault.ErrNotOwner) || errors.Is(err, fault.ErrUnavailable)
+}
+
+// reached tells the store up to which LSN all commits are on its disk. Of a database over a log that is not
+// known, and the log has them.
+func (db *DB) reached() {
+	if db.logged == nil {
+		db.store.Reached(db.syncer.Durable())
+	}
 }
 
 // behind runs fn in a goroutine of its own, which group waits for. A panic fails the

@@ -57,6 +57,8 @@ type identity struct {
 	Parent *Origin `json:"parent,omitempty"`
 	// Replica says that the folder only follows another database, see [OpenReplica].
 	Replica bool `json:"replica,omitempty"`
+	// Logged says that the folder is what a log comes to, see [OpenLogged].
+	Logged bool `json:"logged,omitempty"`
 	// Checksum is the CRC-32C of the file, with zeros in its place.
 	Checksum string `json:"checksum"`
 }

@@ -74,12 +74,14 @@ type world struct {
 	// that a crash may not take back. They are no part of a transaction.
 	touched, flushed map[uint64]layout.Access
 	entryIDs         map[historyPlace]string
+	log              *testLog // of a database over a log
 	// crashed: a crash beside a move may leave a vector behind, until its memory's next
 	// version dies.
 	crashed bool
 }
 
-func newWorld(t *testing.T, seed uint64) *world {
+// newWorld opens a database of its seed, over a log where one is given.
+func newWorld(t *testing.T, seed uint64, over ...*testLog) *world {
 	w := &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), clock: newTestClock(), fs: crashfs.NewDisk(), dim: 8,
 		indexed: []memory.IndexedField{{Field: "name", Weight: 1}},
@@ -103,6 +105,10 @@ func newWorld(t *testing.T, seed uint64) *world {
 	if seed%3 == 1 {
 		w.indexed = []memory.IndexedField{{Field: "name", Weight: 2}, {Field: "tag", Weight: 2.5}}
 		w.opts.IndexedText = w.indexed
+	}
+	if len(over) > 0 {
+		w.log = over[0]
+		w.opts.logged = w.log.over()
 	}
 	var err error
 	if w.analyzer, err = analysis.New(analysis.Config{}); err != nil {
@@ -253,10 +259,16 @@ func (w *world) flush() {
 // acknowledged, but perhaps for the newest recalls.
 func (w *world) crash() {
 	clone := w.fs.Lose(w.rng.IntN(2)*50, w.rng)
+	if w.log != nil {
+		w.db.Disown("it crashes")
+	}
 	if err := w.db.Close(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.fs, w.crashed = clone, true
+	if w.log != nil {
+		w.log.bringUp(w.t, w.fs)
+	}
 	w.open()
 	for seq, m := range w.model.live {
 		given := layout.Access{Count: m.AccessCount, Last: clock.ToMillis(m.LastAccessed)}

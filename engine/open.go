@@ -165,6 +165,9 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.life.gate.idle.L = &db.life.gate.mu
 	db.life.copying = ctxlock.New()
+	if t.logged != nil {
+		t.logged.db = db
+	}
 	if db.store = t.frozen; db.store == nil {
 		db.store = store.New(db.storeConfig(base, o, t))
 	}
@@ -178,11 +181,15 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 
 // storeConfig is what the store of the database is opened with.
 func (db *DB) storeConfig(base vfs.FS, o *Options, t *tuning) store.Config {
-	return store.Config{
+	c := store.Config{
 		Dir: db.dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
 		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.due.rewrites.tell, ManifestBytes: t.manifestBytes,
-		Salvage: o.Salvage, NumberKey: layout.NumberKey, TailBytes: tailBytes(o, t), File: t.file,
+		Salvage: o.Salvage, NumberKey: layout.NumberKey, TailBytes: tailBytes(o, t), File: t.file, MarkKey: layout.LogMarkKey,
 	}
+	if t.logged != nil {
+		c.Sent, c.LogWait = t.logged, t.logged.wait
+	}
+	return c
 }
 
 // newConfig fills in what the options leave open.
@@ -190,7 +197,7 @@ func newConfig(o *Options, t *tuning) config {
 	c := config{
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
 		lockWait: o.LockWait, changesLag: cmp.Or(o.MaxChangesLag, changesHold), slowAfter: o.SlowAfter, budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
-		mends: t.mends, follows: t.follows, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast),
+		mends: t.mends, logged: t.logged, follows: t.follows, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast),
 		unsent: t.unsentShare(), lastArchive: cmp.Or(t.lastArchive, lastArchive),
 	}
 	if c.logger == nil {
@@ -199,6 +206,7 @@ func newConfig(o *Options, t *tuning) config {
 	if c.clock == nil {
 		c.clock = clock.System
 	}
+	c.owns = o.Admit
 	c.steady = newSteady(c.clock, t.passed, c.logger)
 	if c.budget == 0 {
 		c.budget = defaultBudget()
@@ -231,6 +239,9 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err != nil {
 		return err
 	}
+	if err := refuseLogged(id, db.dir, o.ReadOnly, db.logged); err != nil {
+		return err
+	}
 	if err := db.become(id, o); err != nil {
 		return err
 	}
@@ -259,11 +270,17 @@ func (db *DB) become(id *identity, o *Options) error {
 
 // launch loads from the store, which is open, and closes it where that fails.
 func (db *DB) launch(id *identity, o *Options) error {
-	err := db.beginArchive(o, !id.Created)
+	db.archives.closing = make(chan struct{})
+	begin := db.beginArchive
+	if db.logged != nil {
+		begin = func(_ *Options, fresh bool) error { return db.beginLog(fresh) }
+	}
+	err := begin(o, !id.Created)
 	if err == nil {
 		err = db.start(id, o)
 	}
 	if err != nil {
+		db.logged.end()
 		db.spaces.StopLoading()
 		return errors.Join(err, db.points.close(), db.spaces.CloseFiles(), db.store.Close())
 	}
@@ -296,6 +313,7 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
+	id.Logged = db.logged != nil
 	if err := db.configure(id, o); err != nil {
 		return nil, err // before anything is written
 	}
@@ -346,7 +364,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	if err := db.load(); err != nil {
 		return err
 	}
-	if err := db.proveLSN(); err != nil {
+	if err := cmp.Or(db.proveLSN(), db.beginTime()); err != nil {
 		return err
 	}
 	changed, err := id.adopt(db.dir, o, db.writer.next.Seq == 0)
@@ -391,6 +409,11 @@ func (db *DB) start(id *identity, o *Options) error {
 	if !db.readOnly {
 		if err := db.without("notes without a number", db.numberNotes(context.Background())); err != nil {
 			return fault.Within(doingOpen(db.dir), err)
+		}
+	}
+	if db.logged != nil {
+		if err := db.store.SyncLog(nil); err != nil { // what opening has written
+			return err
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -454,7 +477,7 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	})
 	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)
 	db.every(ctx, "marks the logs", markEvery, nil, func(context.Context) error {
-		db.store.Reached(db.syncer.Durable())
+		db.reached()
 		return db.store.MarkLogs()
 	})
 	db.every(ctx, "erases", eraseEvery, atOnce(), db.goOnErasing)
@@ -462,6 +485,9 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 		db.startExpiring(ctx)
 	}
 	db.startParts(ctx)
+	if db.logged != nil {
+		db.startLog(ctx)
+	}
 	if db.program.hooks.Evicted != nil {
 		db.behind(&db.life.background.work, "tells of evictions", func() { db.runObserver(ctx) })
 	}

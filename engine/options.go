@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
 	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
@@ -83,6 +84,10 @@ type Options struct {
 	// there as soon as something is stored for it. The option is that of an opening: nothing
 	// of it is stored.
 	StrictAgents bool
+	// Admit is asked for each owner that is to have something for the first time, under the writer
+	// lock; its error refuses the write. A shard of a cluster so takes only what belongs to it. What is
+	// there already can be changed. Nothing of it is stored. nil: every owner is taken.
+	Admit func(scope.Owner) error
 	// LockWait is the longest that a write waits for the writer lock before it
 	// returns ErrBusy. 0: as long as its context allows.
 	LockWait time.Duration
@@ -215,6 +220,8 @@ type tuning struct {
 	firstDoc uint32
 	// mends opens what is left of a database, of which anything may be missing, see [OpenRemains].
 	mends bool
+	// logged is the log of the database, nil if it has none.
+	logged *overLog
 	// frozen is the store to read, of a state that a replica shows; follows are the figures of that replica.
 	frozen  *store.Store
 	follows func() ReplicaStats

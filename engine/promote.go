@@ -83,7 +83,7 @@ func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) 
 		return nil, err
 	}
 	id.Parent = &Origin{Timeline: id.Timeline, LSN: lsn}
-	id.Replica, id.Timeline = false, timeline.String()
+	id.Replica, id.Logged, id.Timeline = false, false, timeline.String()
 	// The mark is of the timeline that ends; opening makes another one. The number in the store is of that
 	// timeline, too, so that it says nothing any more.
 	if err := store.DropMark(f, dir); err != nil {

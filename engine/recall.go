@@ -40,6 +40,25 @@ func (m Memories) Recall(ctx context.Context, q memory.Query) (result memory.Res
 	return result, err
 }
 
+// Statistics are those that the scores of a query depend on, over what this database has of it: see
+// memory.Statistics. Errors are those of Recall.
+func (m Memories) Statistics(ctx context.Context, q memory.Query) (s memory.Statistics, err error) {
+	if err := m.db.usable(doingRecall); err != nil {
+		return s, err
+	}
+	if q.Statistics == nil {
+		q.Statistics = &memory.Statistics{}
+	}
+	if err := q.Complete(doingRecall); err != nil {
+		return s, err
+	}
+	err = m.view(ctx, doingRecall, func(tx *Tx) error {
+		s, err = recall.Count(ctx, (*recallHost)(tx), &tx.state, &q)
+		return err
+	})
+	return s, err
+}
+
 // recallHost is a transaction as its recalls need it.
 type recallHost Tx
 

@@ -142,7 +142,7 @@ func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) e
 	if err := db.store.Close(); err != nil {
 		return fault.Within(doingRemains+dir, err)
 	}
-	id.Created, id.Timeline, id.Replica = true, random.String(), false
+	id.Created, id.Timeline, id.Replica, id.Logged = true, random.String(), false, false
 	id.Layout, id.Settings.Layout = layoutVersion, layoutVersion
 	return id.write(r.fs, r.dir)
 }

@@ -27,6 +27,8 @@ type followed struct {
 	id    *identity // nil until a batch has brought it
 	// database is the ID of the one that is followed, empty until it is known.
 	database string
+	// lazy: what is applied is synced by others.
+	lazy bool
 	// erased: an erasure has ended, and the files of the replica still have what is gone, see purge.go.
 	erased bool
 	// lsn and time are those of the newest commit whose frame said so, 0 if none did.
@@ -142,7 +144,7 @@ func (f *followed) take(frame *wal.Frame) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.store.Follow(frame.Batches, frame.Kind != wal.Base); err != nil {
+	if err := f.store.Follow(frame.Batches, frame.Kind != wal.Base && !f.lazy); err != nil {
 		return err
 	}
 	if erased {

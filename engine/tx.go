@@ -209,6 +209,9 @@ func (db *DB) admit(ctx context.Context) (release func(), err error) {
 		return nil, err
 	}
 	if err = db.writable(doing); err == nil {
+		err = db.store.AdmitSending(doing)
+	}
+	if err == nil {
 		err = db.waitForSealing(ctx)
 	}
 	if err == nil {
@@ -232,7 +235,7 @@ func (db *DB) writable(doing string) error {
 // acknowledge returns when everything up to the LSN that a write has seen is
 // durable, also for one that changed nothing or was refused for what is there.
 func (db *DB) acknowledge(seen uint64, err error) error {
-	if err != nil && (seen == 0 || errors.Is(err, fault.ErrFailed)) {
+	if err != nil && (seen == 0 || errors.Is(err, fault.ErrFailed) || errors.Is(err, fault.ErrNotOwner)) {
 		return err
 	}
 	if db.durability == Durable {
@@ -613,6 +616,9 @@ func (tx *Tx) number(k layout.Name) (uint32, error) {
 	}
 	if ok || err != nil {
 		return num, err
+	}
+	if err := tx.db.takes(k); err != nil {
+		return 0, err
 	}
 	return tx.newNumber(k, nil)
 }

@@ -272,4 +272,4 @@ func (s *served) verify(t *testing.T) {
 }
 
 // serverMain is the program of a child that is a server.
-func serverMain(flags string) int { return daemon.Main(strings.Split(flags, "\n")) }
+func serverMain(flags string) int { return daemon.Main(strings.Split(flags, "\n"), nil) }

@@ -49,6 +49,13 @@ var (
 	ErrLocked = fault.ErrLocked
 	// ErrNotDatabase: the folder holds other files and no database.
 	ErrNotDatabase = fault.ErrNotDatabase
+	// ErrNotOwner: the database is a shard of a cluster that another machine owns, or may own by now.
+	// Whether a write that got this error was kept, the owner knows.
+	ErrNotOwner = fault.ErrNotOwner
+	// ErrUnavailable: the replicated log of a shard has not answered in time, for want of a majority most
+	// often. A write that got this error may be kept all the same, once the log answers again; the
+	// error says where it was not begun.
+	ErrUnavailable = fault.ErrUnavailable
 	// ErrNewerLayout: the database was written by a newer memdb.
 	ErrNewerLayout = fault.ErrNewerLayout
 	// ErrMismatch: an option contradicts what is stored: an analyzer, indexed

@@ -143,6 +143,9 @@ type Query struct {
 	// What has only these stands behind all else, and Hit.Near says so; Plan.Near lists the
 	// words. A text with operators, or with a vector, does without.
 	OnlyWords bool
+	// Statistics are those of all that the query means, where the database has a part of it: see
+	// Statistics. nil: the database has all of it.
+	Statistics *Statistics
 	// AnySession has the sessions (runs) that memories are in count the same: see
 	// policy.SessionShare.
 	AnySession bool
@@ -372,6 +375,11 @@ func (q *Query) Complete(doing string) error {
 	}
 	if err := q.checkRanking(doing); err != nil {
 		return err
+	}
+	if q.Statistics != nil {
+		if err := q.checkParts(doing); err != nil {
+			return err
+		}
 	}
 	return filter.Check(q.Filter)
 }

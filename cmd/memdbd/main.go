@@ -11,4 +11,4 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/daemon"
 )
 
-func main() { os.Exit(daemon.Main(os.Args[1:])) }
+func main() { os.Exit(daemon.Main(os.Args[1:], nil)) }

@@ -136,6 +136,12 @@ var law = map[string]row{
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "memory", "scope", "services/llm", "sessions"}},
 	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
 
+	"services/cluster":     {floor: services, only: []string{"engine", "internal/clock", "internal/fault", "internal/fsys", "internal/panics", "internal/race", "internal/retry", "memory", "scope", "wal"}, outside: []string{xxh3, "github.com/google/uuid"}},
+	"services/cluster/ram": {floor: configured, only: []string{"engine", "internal/clock", "internal/retry", "memory", "scope", "services/cluster"}},
+
+	"services/cluster/jetstream":       {floor: configured, only: []string{"engine", "internal/fault", "internal/retry", "memory", "scope", "services/cluster"}, outside: []string{"github.com/nats-io"}},
+	"services/cluster/jetstream/bench": {floor: topmost, outside: []string{"*"}},
+
 	"services/server":      {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
 	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
 
@@ -151,8 +157,10 @@ var law = map[string]row{
 	"services/server/langgraph":         {floor: spoken, only: []string{"engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
 	"services/server/native":            {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/race", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
 
-	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra"}},
+	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},
+
+	"services/cluster/jetstream/cmd/memdbd": {floor: topmost, only: []string{"internal/daemon", "services/cluster", "services/cluster/jetstream"}},
 
 	"backup":   {floor: parts, only: []string{"internal/ctxio", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/host", "internal/panics"}, outside: []string{compress, pebble}},
 	"entries":  {floor: parts},

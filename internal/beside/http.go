@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -42,6 +43,15 @@ func IsURL(name string) bool {
 // DialURL connects to a server of databases. The key is sent to no other host, and over a
 // connection that is not encrypted only to this machine unless the address says http itself.
 func DialURL(ctx context.Context, address, key string, roots *tls.Config) (*Conn, error) {
+	header := http.Header{}
+	if key != "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
+	return DialWith(ctx, address, header, roots)
+}
+
+// DialWith is DialURL for who says by headers who it is.
+func DialWith(ctx context.Context, address string, header http.Header, roots *tls.Config) (*Conn, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the address is not one of a server: give http://HOST:PORT or https://HOST:PORT")
@@ -62,7 +72,7 @@ func DialURL(ctx context.Context, address, key string, roots *tls.Config) (*Conn
 		return nil, err
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(clock.System()) })()
-	reader, err := upgrade(ctx, c, u, key)
+	reader, err := upgrade(ctx, c, u, header)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -70,18 +80,16 @@ func DialURL(ctx context.Context, address, key string, roots *tls.Config) (*Conn
 }
 
 // upgrade asks for the change from HTTP to frames.
-func upgrade(ctx context.Context, c net.Conn, u *url.URL, key string) (*bufio.Reader, error) {
+func upgrade(ctx context.Context, c net.Conn, u *url.URL, header http.Header) (*bufio.Reader, error) {
 	at := *u
 	at.Path = strings.TrimSuffix(u.Path, "/") + Path
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), nil)
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(r.Header, header)
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", Protocol)
-	if key != "" {
-		r.Header.Set("Authorization", "Bearer "+key)
-	}
 	if err := r.Write(c); err != nil {
 		return nil, err
 	}

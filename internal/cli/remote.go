@@ -195,20 +195,31 @@ type received struct{ *target }
 
 func (r received) End(err error) error { return r.end(err) }
 
+// roots are the certificates of servers that are trusted.
+func (a *app) roots() (*tls.Config, error) {
+	roots := &tls.Config{MinVersion: tls.VersionTLS12}
+	file := a.getenv(rootsVariable)
+	if file == "" {
+		return roots, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if roots.RootCAs, err = x509.SystemCertPool(); err != nil {
+		roots.RootCAs = x509.NewCertPool()
+	}
+	if !roots.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate", file)
+	}
+	return roots, nil
+}
+
 // dialServer connects to the server that --db names.
 func (a *app) dialServer(ctx context.Context) (*beside.Conn, error) {
-	roots := &tls.Config{MinVersion: tls.VersionTLS12}
-	if file := a.getenv(rootsVariable); file != "" {
-		pem, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		if roots.RootCAs, err = x509.SystemCertPool(); err != nil {
-			roots.RootCAs = x509.NewCertPool()
-		}
-		if !roots.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate", file)
-		}
+	roots, err := a.roots()
+	if err != nil {
+		return nil, err
 	}
 	return beside.DialURL(ctx, a.dir, a.getenv(keyVariable), roots)
 }

@@ -179,7 +179,7 @@ func (a *app) rootVerbs(root *cobra.Command) *cobra.Command {
 		a.usageCmd(), a.agentCmd(), a.userCmd(), a.eraseCmd(), a.factCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
-		a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.rescueCmd(), a.convertCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.replicaCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.plotCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(), a.mcpCmd(),
+		a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.rescueCmd(), a.convertCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.replicaCmd(), a.clusterCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.plotCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(), a.mcpCmd(),
 	)
 	a.completeWords(root)
 	root.SetHelpCommand(helpCmd())

@@ -98,7 +98,7 @@ func (a *app) loadConfig(name string) (*config.Config, error) {
 }
 
 // alone are the verbs that no other program runs: they need no database, or open it line by line.
-var alone = []string{"analyze", "backup list", "backup prune", "backup verify", "completion", "convert", "demo", "help", "memdbctl", "restore", "shell"}
+var alone = []string{"analyze", "backup list", "backup prune", "backup verify", "cluster", "completion", "convert", "demo", "help", "memdbctl", "restore", "shell"}
 
 func runsAlone(cmd *cobra.Command) bool {
 	return slices.Contains(alone, topVerb(cmd)) || slices.Contains(alone, verbOf(cmd))

@@ -23,6 +23,8 @@ type program struct {
 	out, err io.Writer
 	getenv   func(string) (string, bool)
 	now      func() time.Time
+	// clustering has it be a node of clusters; nil: it can be none.
+	clustering *Clustering
 	// listening hears the address once the server listens. nil: nobody does.
 	listening func(address string)
 
@@ -37,6 +39,7 @@ type options struct {
 	cert, key                  string
 	hosts, origins, dialects   []string
 	schedule                   bool
+	cluster                    clusterFlags
 }
 
 // Exit codes, as those of memdbctl.
@@ -49,12 +52,13 @@ const (
 	exitDamaged
 )
 
-// Main does what the arguments of the process say, until a signal, and returns the exit code.
-func Main(args []string) int {
+// Main does what the arguments of the process say, until a signal, and returns the exit code. clustering
+// is nil for a program that can be no node of a cluster.
+func Main(args []string, clustering *Clustering) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the next signal ends the process at once
-	p := &program{out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv, now: time.Now}
+	p := &program{out: os.Stdout, err: os.Stderr, getenv: os.LookupEnv, now: time.Now, clustering: clustering}
 	return p.run(ctx, args)
 }
 
@@ -111,6 +115,8 @@ works beside it, on this machine by --db DIR and on others by --db http://HOST:P
 Without keys it listens on a loopback address only, and whoever reaches it may do all.
 "memdbd key add" makes the first key; from then on each request needs one.
 
+With --cluster it is one node of many, which share their users: docs/cluster.md.
+
 SIGTERM and Ctrl-C end it once the requests that run are answered.`,
 		Example: `  memdbd --db memdb.data
   memdbd key add --user ada
@@ -145,6 +151,7 @@ SIGTERM and Ctrl-C end it once the requests that run are answered.`,
 	f.StringVar(&p.o.files, "files", "", "the `FOLDER` in which memdbctl of other machines keeps backups and archives")
 	f.StringVar(&p.o.log, "log", "", "the form of the log: text, json or off (default text)")
 	f.BoolVar(&p.o.schedule, "schedule", false, "have memories age at the times of the policy")
+	p.clusterFlags(f)
 	root.AddCommand(p.keyCmd())
 	return root
 }

@@ -120,6 +120,9 @@ them, or with --admin everything. --scope gives it further scopes.`,
 
 // keys are those of the database. make has it made where it is missing.
 func (p *program) keys(create bool) (*server.Keys, error) {
+	if isNode(p.dir) {
+		return server.OpenKeys(p.keysPath(), p.now)
+	}
 	there, err := engine.Exists(p.dir)
 	switch {
 	case err != nil:

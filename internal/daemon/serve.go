@@ -85,6 +85,9 @@ func (p *program) check(s *config.Server) error {
 	for i, h := range s.Hosts {
 		s.Hosts[i] = strings.ToLower(h)
 	}
+	if err := p.checkCluster(s); err != nil {
+		return err
+	}
 	return p.checkDialects(s)
 }
 
@@ -106,6 +109,9 @@ func (p *program) serve(ctx context.Context) (err error) {
 		return err
 	}
 	log := p.logger(s.Log)
+	if p.o.cluster.url == devCluster {
+		return p.clustering.Dev(ctx, Dev{Dir: p.dir, Listen: s.Listen, Out: p.out})
+	}
 	keyed, err := keyedBy(s)
 	if err != nil {
 		return err
@@ -116,6 +122,9 @@ func (p *program) serve(ctx context.Context) (err error) {
 		return &memory.Error{Kind: memory.ErrFailed, What: "listen on " + s.Listen, Why: "the system refuses it", Cause: err, Do: "end what listens there, or give another address by --listen"}
 	}
 	defer func() { _ = l.Close() }() // the server closes it, too
+	if p.o.cluster.url != "" {
+		return p.serveCluster(ctx, c, s, log, l, keyed)
+	}
 	db, services, err := p.open(c, s, log)
 	if err != nil {
 		return err
@@ -148,6 +157,16 @@ func (p *program) open(c *config.Config, s *config.Server, log *slog.Logger) (*e
 	if err := services.NeedFolder("serve " + p.dir); err != nil {
 		return nil, nil, err
 	}
+	db, err := engine.Open(p.dir, p.engineOptions(c, s, services, log))
+	if err != nil {
+		return nil, nil, err
+	}
+	services.Meter(db.Usage())
+	return db, services, nil
+}
+
+// engineOptions are those of a database with the models of the configuration.
+func (p *program) engineOptions(c *config.Config, s *config.Server, services *config.Services, log *slog.Logger) *engine.Options {
 	o := &engine.Options{
 		Embedder: services.Engine, EmbedInBackground: services.Engine != nil,
 		MaxViewAge: time.Hour, Logger: log, Clock: p.now,
@@ -158,12 +177,7 @@ func (p *program) open(c *config.Config, s *config.Server, log *slog.Logger) (*e
 	if s.Schedule {
 		o.Schedule = &policy.Schedule{}
 	}
-	db, err := engine.Open(p.dir, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	services.Meter(db.Usage())
-	return db, services, nil
+	return o
 }
 
 // embedderOf is the embedder that has made the vectors of the database, where the environment has
@@ -196,19 +210,13 @@ func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, ser
 	if err != nil {
 		return err
 	}
-	srv := server.New(db, server.Options{
-		Keys: keys, Facts: f, Hosts: s.Hosts, Origins: s.Origins, MaxBody: s.MaxBody,
-		Timeout: time.Duration(s.Timeout), Grace: time.Duration(s.Grace), MaxConcurrent: s.MaxConcurrent, MaxStreams: s.MaxStreams,
-		Rate: s.Rate, Burst: s.Burst, TLS: encrypted, Logger: log, Clock: p.now,
-	})
+	o := p.serverOptions(s, keys, log, encrypted)
+	o.Facts = f
+	srv := server.New(db, o)
 	verbs := &verbs{db: db, files: s.Files}
 	defer verbs.running.Wait()
 	p.mount(srv, s, verbs.dialect())
-	scheme := "http"
-	if encrypted != nil {
-		scheme = "https"
-	}
-	address := scheme + "://" + l.Addr().String()
+	address := addressOf(l, encrypted)
 	if err := p.print(map[string]string{"listening": address, "db": p.dir}, "memdbd serves %s at %s\n", p.dir, address); err != nil {
 		return err
 	}
@@ -217,6 +225,15 @@ func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, ser
 	}
 	defer p.work(ctx, db, s, log)()
 	return srv.Serve(ctx, l)
+}
+
+// serverOptions are those of the configuration.
+func (p *program) serverOptions(s *config.Server, keys *server.Keys, log *slog.Logger, encrypted *tls.Config) server.Options {
+	return server.Options{
+		Keys: keys, Hosts: s.Hosts, Origins: s.Origins, MaxBody: s.MaxBody,
+		Timeout: time.Duration(s.Timeout), Grace: time.Duration(s.Grace), MaxConcurrent: s.MaxConcurrent, MaxStreams: s.MaxStreams,
+		Rate: s.Rate, Burst: s.Burst, TLS: encrypted, Logger: log, Clock: p.now,
+	}
 }
 
 // work has the server be a worker of an engine of functions, if one is configured, until the returned

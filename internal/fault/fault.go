@@ -52,6 +52,12 @@ var (
 	ErrLocked = errors.New("locked")
 	// ErrNotDatabase: the folder holds other files and no database.
 	ErrNotDatabase = errors.New("not a memdb database")
+	// ErrNotOwner: the database is a shard that another machine owns, or may own. What a write that was
+	// told so has changed is not kept here; the owner knows.
+	ErrNotOwner = errors.New("not the owner")
+	// ErrUnavailable: the replicated log of a shard has not answered in time. What a write had changed may
+	// be kept all the same.
+	ErrUnavailable = errors.New("unavailable")
 	// ErrNewerLayout: the database was written by a newer memdb.
 	ErrNewerLayout = errors.New("newer layout")
 	// ErrMismatch: an option contradicts what the database stores: an analyzer, the indexed

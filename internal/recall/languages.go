@@ -15,7 +15,7 @@ func (r *recalling) languages(ctx context.Context) (analysis.Languages, error) {
 	if r.read.known {
 		return r.read.reading.In, nil
 	}
-	shares, err := r.in.Languages(ctx, r.st)
+	shares, err := r.shares(ctx)
 	if err != nil {
 		return 0, err
 	}

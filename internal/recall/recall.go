@@ -73,6 +73,7 @@ type recalling struct {
 		terms []invindex.QueryTerm
 		stats invindex.Stats
 	}
+	counted *memory.Statistics // receives those of the query, see Count; nil: nobody asks
 	when    whenAsked
 	bound   *invindex.Query // nil: the conditions on hits are in set already
 	teaches bool            // others learn from it what the vectors are worth
@@ -284,7 +285,7 @@ func (r *recalling) analyse(ctx context.Context) error {
 	}
 	own := len(r.terms)
 	words = r.joined(words)
-	r.stats, err = r.st.Index.Stats(ctx, r.st.Postings, words, invindex.Docs{Set: r.set})
+	r.stats, err = r.count(ctx, words)
 	if err == nil {
 		r.found(own)
 		r.fewer(r.words)

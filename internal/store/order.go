@@ -31,9 +31,9 @@ type operation struct {
 // its search where the last key was put: with ascending keys, such as doc IDs and LSNs, it
 // searches nothing, and with other keys it begins nearby. The operations of one key stay in
 // their order. A batch with range deletes, or other operations that are not simple, is left
-// as it is, and so is any while batches are shipped.
+// as it is, and so is any while batches are shipped to an outlet.
 func (o *Orderer) InOrder(s *Store, b *pebble.Batch) (*pebble.Batch, error) {
-	if n := b.Count(); n < leastOrdered || n > mostOrdered || b.Len() > mostOrderedBytes || s.Shipping() {
+	if n := b.Count(); n < leastOrdered || n > mostOrdered || b.Len() > mostOrderedBytes || s.Shipping() && s.config.Sent == nil {
 		return b, nil
 	}
 	defer func() { clear(o.ops) }() // they refer to a batch that is to be closed

@@ -52,6 +52,7 @@ type shipping struct {
 	time    int64
 	asked   map[*pebble.Batch]uint64 // the numbers of batches whose sync was asked for
 	outlets []*Outlet
+	sending sending // see Config.Sent
 }
 
 // Outlet receives all batches that are applied from its beginning on. It keeps them in RAM until they
@@ -155,6 +156,11 @@ func (s *Store) shipped(b *pebble.Batch, c Commit, apply func() error) error {
 	if err := b.Set(s.config.NumberKey, EncodeNumber(sh.number+1, s.timeline), nil); err != nil {
 		return err
 	}
+	if s.config.Sent != nil {
+		if err := b.Set(s.config.MarkKey, s.config.Sent.Mark(), nil); err != nil {
+			return err
+		}
+	}
 	repr := bytes.Clone(b.Repr()) // a large batch gives its memory away when it is applied
 	if err := apply(); err != nil {
 		return err
@@ -166,6 +172,9 @@ func (s *Store) shipped(b *pebble.Batch, c Commit, apply func() error) error {
 	w := Written{Number: sh.number, LSN: sh.lsn, Time: sh.time, Repr: repr}
 	for _, o := range sh.outlets {
 		o.add(w)
+	}
+	if s.config.Sent != nil {
+		sh.sending.add(w)
 	}
 	return nil
 }

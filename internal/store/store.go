@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -45,6 +46,11 @@ type Config struct {
 	File *File
 	// TailBytes bounds what Open reads of the logs for an outlet, 0 where there will be none.
 	TailBytes int64
+	// Sent, if not nil, is where what is applied becomes durable, see [Store.Sent]; MarkKey is the key of
+	// its mark. LogWait is how long it may take to answer before it counts as not available.
+	Sent    Log
+	MarkKey []byte
+	LogWait time.Duration
 }
 
 // pebbleReads are what of Pebble is open to all: it reads, measures and rewrites, and makes batches, but
@@ -139,6 +145,9 @@ func (s *Store) Fail(cause error) {
 	if first {
 		s.config.Log.Error("the database has failed", "dir", s.config.Dir, "cause", cause)
 		s.FS.Poison(cause)
+	}
+	if first && s.config.Sent != nil {
+		s.ship.sending.end()
 	}
 }
 

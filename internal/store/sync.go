@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 )
 
 // Point is a state that readers can pin once it is published.
@@ -115,7 +117,8 @@ func (s *Syncer[P]) lead() error {
 	p, held, upto, batches := s.take()
 	s.mu.Unlock()
 	err := s.sync(batches)
-	if held {
+	late := errors.Is(err, fault.ErrUnavailable) // it will be durable, or the database fails
+	if held && !late {
 		if err == nil {
 			err = s.publish(p)
 		} else {
@@ -123,6 +126,13 @@ func (s *Syncer[P]) lead() error {
 		}
 	}
 	s.mu.Lock()
+	if held && late {
+		if s.held { // a newer one was made
+			_ = p.Close()
+		} else {
+			s.next, s.held = p, true
+		}
+	}
 	s.running, s.crowd = false, s.waiters
 	if err == nil {
 		s.durable = max(s.durable, upto)
@@ -156,7 +166,7 @@ func (s *Syncer[P]) take() (p P, held bool, upto uint64, batches []*pebble.Batch
 // asks for the sync; SyncLog waits for that sync and closes the batch.
 func (s *Store) ApplyBatch(b *pebble.Batch, durable bool, c Commit) error {
 	apply := func() error { return s.into(b, c.LSN, func() error { return s.db.Apply(b, pebble.NoSync) }) }
-	if durable {
+	if durable = durable && s.config.Sent == nil; durable {
 		apply = func() error { return s.into(b, c.LSN, func() error { return s.db.ApplyNoSyncWait(b, pebble.Sync) }) }
 	}
 	if !s.Shipping() {
@@ -165,12 +175,16 @@ func (s *Store) ApplyBatch(b *pebble.Batch, durable bool, c Commit) error {
 		}
 		return apply()
 	}
-	return s.shipped(b, c, func() error {
+	err := s.shipped(b, c, func() error {
 		if durable {
 			s.ship.asked[b] = s.ship.number + 1
 		}
 		return apply()
 	})
+	if err == nil && s.config.Sent != nil {
+		s.ship.sending.want() // the log works while the tables grow
+	}
+	return err
 }
 
 // into applies a batch. A store that is kept in one file notes what it changes.
@@ -183,6 +197,12 @@ func (s *Store) into(b *pebble.Batch, lsn uint64, apply func() error) error {
 
 // Apply applies a batch that has no LSN.
 func (s *Store) Apply(b *pebble.Batch, o *pebble.WriteOptions) error {
+	if s.config.Sent != nil {
+		if err := s.AdmitSending("work behind the calls"); err != nil {
+			return err
+		}
+		o = pebble.NoSync
+	}
 	apply := func() error { return s.into(b, 0, func() error { return s.db.Apply(b, o) }) }
 	if !s.Shipping() || b.Empty() {
 		if err := s.unnumbered(b); err != nil {
@@ -239,7 +259,13 @@ func (s *Store) Delete(key []byte, o *pebble.WriteOptions) error {
 // sync. Without batches it returns when every batch that was applied before the call is on
 // disk. Pebble never hears of a failed sync: SyncLog sees the error in the file system's
 // seam (see internal/fsys).
+//
+// Of a store whose batches are sent to a log that is when the log has them. There it may return ErrUnavailable,
+// and what it was to sync is sent later, behind which a later call returns.
 func (s *Store) SyncLog(batches []*pebble.Batch) error {
+	if s.config.Sent != nil {
+		return s.sendAll(batches)
+	}
 	upto := uint64(0)
 	if s.Shipping() {
 		upto = s.ship.upto(batches)

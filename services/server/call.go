@@ -29,6 +29,10 @@ type Call struct {
 	Facts *facts.Facts
 	// Now tells the time.
 	Now func() time.Time
+	// reach is which shard it is about, nil where there is no cluster.
+	reach *reach
+	// inner is what another node says of it, nil for a call of a client.
+	inner *inner
 }
 
 // Context ends with the client, the time limit of the route, and the server.

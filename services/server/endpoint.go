@@ -78,6 +78,19 @@ func (s *Server) stray(r *http.Request, allow string) error {
 // answer checks who asks, and has the route answer within its bounds.
 func (e *endpoint) answer(out *answer, r *http.Request) error {
 	s := e.s
+	of, err := s.opened(r)
+	if err != nil {
+		return err
+	}
+	if of != nil { // its node has asked who it is, and bounds how many there are at once
+		if of.Key != nil {
+			out.entry.key = of.Key.ID
+		}
+		if e.route.Admin && of.Key != nil && !of.Key.Admin {
+			return errForeign
+		}
+		return e.handle(out, r, of.Key, of)
+	}
 	if err := s.admit(r); err != nil {
 		return err
 	}
@@ -105,11 +118,11 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 	defer room.leave()
 	s.counts.running.Add(1)
 	defer s.counts.running.Add(-1)
-	return e.handle(out, r, key)
+	return e.handle(out, r, key, nil)
 }
 
-// handle calls the route.
-func (e *endpoint) handle(out *answer, r *http.Request, key *Key) (err error) {
+// handle calls the route. of is what another node says of the request, nil for one of a client.
+func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (err error) {
 	s := e.s
 	ctx := r.Context()
 	control := http.NewResponseController(out.ResponseWriter)
@@ -130,7 +143,7 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key) (err error) {
 		defer cancel()
 	}
 	most := e.route.MaxBody
-	if most == 0 {
+	if most == 0 || s.o.Shards != nil { // which keeps a body, to send it on
 		most = s.o.MaxBody
 	}
 	if r.ContentLength > most {
@@ -142,12 +155,23 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key) (err error) {
 	}
 	r = r.WithContext(ctx)
 	r.Body = http.MaxBytesReader(out, body, most)
-	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock}
-	if caught := panics.Catch("answers "+e.route.Pattern, func() { err = e.route.Handle(c) }); caught != nil {
-		return caught
-	}
+	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock, inner: of}
+	err = e.guarded(func() error {
+		if s.o.Shards == nil {
+			return e.route.Handle(c)
+		}
+		return e.sharded(c, of)
+	})
 	if err != nil && errors.Is(err, context.Canceled) && s.drained.Err() != nil && r.Context().Err() != nil {
 		return &Failure{Status: http.StatusServiceUnavailable, Code: "closing", Message: "the server is ending", Err: err, RetryAfter: retryAfter}
+	}
+	return err
+}
+
+// guarded calls fn. A panic is an error.
+func (e *endpoint) guarded(fn func() error) (err error) {
+	if caught := panics.Catch("answers "+e.route.Pattern, func() { err = fn() }); caught != nil {
+		return caught
 	}
 	return err
 }

@@ -69,6 +69,8 @@ var kinds = []struct {
 	{memory.ErrBusy, http.StatusServiceUnavailable, "busy"},
 	{memory.ErrLocked, http.StatusServiceUnavailable, "locked"},
 	{memory.ErrReadOnly, http.StatusServiceUnavailable, "read_only"},
+	{memory.ErrNotOwner, http.StatusServiceUnavailable, notOwner},
+	{memory.ErrUnavailable, http.StatusServiceUnavailable, "unavailable"},
 	{memory.ErrClosed, http.StatusServiceUnavailable, "closed"},
 	{memory.ErrFailed, http.StatusServiceUnavailable, "failed"},
 	{memory.ErrCorrupt, http.StatusInternalServerError, "damaged"},

@@ -87,18 +87,26 @@ func (c *counts) add(dialect string, status int, took time.Duration) {
 // metrics writes what is counted in the form of Prometheus.
 func (s *Server) metrics(c *Call) error {
 	var b bytes.Buffer
-	if err := metrics.WritePrometheus(&b, s.db.Metrics()); err != nil {
+	if err := s.figures(&b); err != nil {
 		return err
 	}
 	s.counts.write(&b)
 	failed := 0
-	if s.db.Failed() != nil {
+	if s.failed() != nil {
 		failed = 1
 	}
 	fmt.Fprintf(&b, "# HELP memdb_failed Whether the database takes no more writes.\n# TYPE memdb_failed gauge\nmemdb_failed %d\n", failed)
 	c.W.Header().Set("Content-Type", metrics.ContentType)
 	_, err := c.W.Write(b.Bytes())
 	return err
+}
+
+// figures writes those of the database, or of the shards.
+func (s *Server) figures(b *bytes.Buffer) error {
+	if s.o.Shards != nil {
+		return s.o.Shards.Metrics(b)
+	}
+	return metrics.WritePrometheus(b, s.db.Metrics())
 }
 
 func (c *counts) write(b *bytes.Buffer) {

@@ -36,6 +36,15 @@ type Route struct {
 	Ends bool
 	// MaxBody bounds the body, in bytes. 0: Options.MaxBody.
 	MaxBody int64
+	// Whole: it is about a whole database, of which a cluster has several; one must be named there.
+	Whole bool
+	// Reads: it changes nothing that a client sees, as each GET.
+	Reads bool
+	// Node: it is about the server, whatever databases it has.
+	Node bool
+	// Merge answers from the parts of all shards, where a call names nobody whose shard is known.
+	// nil: such a call is refused.
+	Merge func(c *Call, p *Parts) error
 	// Doc describes it.
 	Doc Doc
 }

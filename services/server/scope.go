@@ -31,6 +31,15 @@ func within(of, asked memory.Scope) (memory.Scope, bool) {
 // key. Several scopes where the key has several that fit; a dialect searches them as one. Denied
 // where none fits. For an administrator it is what is asked, an empty scope for everything.
 func (c *Call) Scopes(asked memory.Scope) ([]memory.Scope, error) {
+	fit, err := c.Fit(asked)
+	if err != nil {
+		return nil, err
+	}
+	return fit, c.Reach(fit, false)
+}
+
+// Fit is Scopes for a call that finds out by itself which shard it is about: see Reach.
+func (c *Call) Fit(asked memory.Scope) ([]memory.Scope, error) {
 	if c.Admin() {
 		return []memory.Scope{asked}, nil
 	}
@@ -58,9 +67,27 @@ func Widest(all []memory.Scope) (wide []memory.Scope) {
 	return wide
 }
 
-// Scope is Scopes where it must be one, as for what is stored: ErrInvalid where several fit.
+// Scope is Scopes where it must be one: ErrInvalid where several fit.
 func (c *Call) Scope(asked memory.Scope) (memory.Scope, error) {
-	fit, err := c.Scopes(asked)
+	s, err := c.fitOne(asked)
+	if err != nil {
+		return s, err
+	}
+	return s, c.Reach([]memory.Scope{s}, false)
+}
+
+// Exact is Scope for what is stored with it, or is of exactly its owner: an empty field of it means
+// none.
+func (c *Call) Exact(asked memory.Scope) (memory.Scope, error) {
+	s, err := c.fitOne(asked)
+	if err != nil {
+		return s, err
+	}
+	return s, c.Reach([]memory.Scope{s}, true)
+}
+
+func (c *Call) fitOne(asked memory.Scope) (memory.Scope, error) {
+	fit, err := c.Fit(asked)
 	if err != nil {
 		return asked, err
 	}
@@ -73,12 +100,15 @@ func (c *Call) Scope(asked memory.Scope) (memory.Scope, error) {
 	return fit[0], nil
 }
 
-// Owner is Scope for what belongs to a user and an agent without a run: notes, entries, graphs,
+// Owner is Exact for what belongs to a user and an agent without a run: notes, entries, graphs,
 // usage. A key that is bound to a run is denied.
 func (c *Call) Owner(asked scope.Owner) (scope.Owner, error) {
-	s, err := c.Scope(asked.Scope())
+	s, err := c.fitOne(asked.Scope())
 	if err == nil && s.Run != "" {
 		err = Denied(fmt.Sprintf("the key %s is one of a run, and this belongs to a user and an agent", c.Key.ID))
+	}
+	if err == nil {
+		err = c.Reach([]memory.Scope{s}, true)
 	}
 	return s.Owner(), err
 }

@@ -27,6 +27,7 @@ const (
 	DefaultMaxStreams    = 1024
 	DefaultIdleTimeout   = 5 * time.Minute
 	DefaultGrace         = 20 * time.Second
+	DefaultMoveWait      = 8 * time.Second
 )
 
 // Options of a Server. The zero value works: no keys, loopback only.
@@ -35,6 +36,11 @@ type Options struct {
 	Keys *Keys
 	// Facts is the memory of facts, nil for none.
 	Facts *facts.Facts
+	// Shards are the databases of a cluster, of which the server has no one of its own. nil: none.
+	Shards Shards
+	// MoveWait is how long a call waits for a shard that no node serves, as while it moves or the lease of
+	// a node that was killed runs out. 0: DefaultMoveWait.
+	MoveWait time.Duration
 	// Hosts are names, beside those of loopback, under which it is reached over a loopback address.
 	Hosts []string
 	// Origins are those of pages in browsers that may ask, as https://app.example.
@@ -77,7 +83,7 @@ type Server struct {
 	counts   counts
 }
 
-// New returns a server of a database, which stays the caller's to close. It has /healthz, /readyz
+// New returns a server of a database, which stays the caller's to close; nil with Options.Shards. It has /healthz, /readyz
 // and /metrics; dialects are mounted on it.
 func New(db *engine.DB, o Options) *Server {
 	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
@@ -86,6 +92,7 @@ func New(db *engine.DB, o Options) *Server {
 	o.MaxStreams = cmp.Or(o.MaxStreams, DefaultMaxStreams)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
 	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.MoveWait = cmp.Or(o.MoveWait, DefaultMoveWait)
 	o.Burst = max(cmp.Or(o.Burst, 2*o.Rate), 1)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -159,7 +166,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	h := &http.Server{
 		Handler: s.Handler(), TLSConfig: s.o.TLS,
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: s.o.IdleTimeout, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: s.o.IdleTimeout, MaxHeaderBytes: s.maxHeader(),
 		ErrorLog:  slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
 		ConnState: s.counts.connection,
 	}
@@ -191,6 +198,22 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// maxHeader bounds the headers of a request, in bytes. Nodes tell each other all scopes of a key.
+func (s *Server) maxHeader() int {
+	if s.o.Shards != nil {
+		return 256 << 10
+	}
+	return 64 << 10
+}
+
+// failed says why no more writes are taken, nil where they are.
+func (s *Server) failed() error {
+	if s.o.Shards != nil {
+		return s.o.Shards.Failed()
+	}
+	return s.db.Failed()
+}
+
 // own are the routes that belong to no dialect.
 func (s *Server) own() *Dialect {
 	return &Dialect{
@@ -201,7 +224,7 @@ func (s *Server) own() *Dialect {
 				return c.Reply(http.StatusOK, map[string]string{"status": "ok"})
 			}},
 			{Pattern: "GET /readyz", Public: true, Handle: s.ready, Doc: Doc{Summary: "Whether the server takes requests, and the database writes", Reply: map[string]string{}}},
-			{Pattern: "GET /metrics", Admin: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
+			{Pattern: "GET /metrics", Admin: true, Node: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
 		},
 	}
 }
@@ -212,7 +235,7 @@ func (s *Server) ready(c *Call) error {
 	if s.draining.Load() {
 		return Fail(http.StatusServiceUnavailable, "closing", "the server is ending")
 	}
-	if s.db.Failed() != nil {
+	if s.failed() != nil {
 		return Fail(http.StatusServiceUnavailable, "failed", "the database takes no more writes; its log says why")
 	}
 	return c.Reply(http.StatusOK, map[string]string{"status": "ready"})

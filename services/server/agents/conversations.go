@@ -102,7 +102,7 @@ type Loaded struct {
 
 // place is the session in the path.
 func place(c *server.Call) (scope.Owner, string, error) {
-	s, err := c.Scope(memory.Scope{Agent: c.R.PathValue("id"), Run: c.R.PathValue("session")})
+	s, err := c.Exact(memory.Scope{Agent: c.R.PathValue("id"), Run: c.R.PathValue("session")})
 	return s.Owner(), s.Run, err
 }
 

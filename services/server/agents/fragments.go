@@ -96,7 +96,7 @@ func remember(c *server.Call) error {
 	if m.Source, err = sourceOf(cmp.Or(in.Source, string(memory.SourceUserMessage))); err != nil {
 		return err
 	}
-	if m.Scope, err = c.Scope(memory.Scope{Agent: c.R.PathValue("id"), Run: in.SessionID}); err != nil {
+	if m.Scope, err = c.Exact(memory.Scope{Agent: c.R.PathValue("id"), Run: in.SessionID}); err != nil {
 		return err
 	}
 	st, err := c.DB.Memories().Store(c.Context(), m, nil)
@@ -241,6 +241,9 @@ func consolidate(c *server.Call) error {
 	}
 	o, err := owner(c)
 	if err != nil {
+		return err
+	}
+	if err := c.Reach([]memory.Scope{o.Scope()}, false); err != nil { // of all users with the agent
 		return err
 	}
 	r, err := c.DB.Consolidate(c.Context(), &engine.ConsolidateOptions{Scope: o.Scope(), PruneBelow: in.Threshold})

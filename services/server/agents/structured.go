@@ -27,13 +27,16 @@ func agentOf(a *usage.Agent) Agent { return Agent{a.ID, a.Name, a.Metadata, a.Cr
 
 // listAgents lists the manifests that the caller may see.
 func listAgents(c *server.Call) error {
+	if err := c.Reach([]memory.Scope{{}}, false); err != nil {
+		return err
+	}
 	all, err := c.DB.Usage().Agents(c.Context())
 	if err != nil {
 		return err
 	}
 	out := []Agent{}
 	for i := range all {
-		if _, err := c.Scopes(memory.Scope{Agent: all[i].ID}); err == nil {
+		if _, err := c.Fit(memory.Scope{Agent: all[i].ID}); err == nil {
 			out = append(out, agentOf(&all[i]))
 		}
 	}
@@ -41,7 +44,11 @@ func listAgents(c *server.Call) error {
 }
 
 func getAgent(c *server.Call) error {
-	if _, err := c.Scopes(memory.Scope{Agent: c.R.PathValue("id")}); err != nil {
+	of := memory.Scope{Agent: c.R.PathValue("id")}
+	if _, err := c.Fit(of); err != nil {
+		return err
+	}
+	if err := c.Reach([]memory.Scope{of}, true); err != nil {
 		return err
 	}
 	a, err := c.DB.Usage().Agent(c.Context(), c.R.PathValue("id"))
@@ -183,6 +190,9 @@ func totalUsage(c *server.Call) error {
 	since, errSince := moment(c, "since")
 	until, errUntil := moment(c, "until")
 	if err := errors.Join(errSince, errUntil); err != nil {
+		return err
+	}
+	if err := c.Reach([]memory.Scope{o.Scope()}, false); err != nil { // of all users with the agent
 		return err
 	}
 	t, err := c.DB.Usage().Total(c.Context(), usage.Query{Owner: o, Model: c.R.URL.Query().Get("model"), Since: since, Until: until})

@@ -101,6 +101,9 @@ func getEvent(c *call) error {
 	if err != nil || len(first) != 4 {
 		return unknown
 	}
+	if err := c.Reach([]memory.Scope{{}}, false); err != nil {
+		return err
+	}
 	owners, err := c.DB.KV().Owners(c.Context())
 	if err != nil {
 		return err

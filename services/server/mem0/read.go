@@ -390,6 +390,9 @@ func listOpen(c *call) error {
 
 // configuration answers which models there are.
 func configuration(c *call) error {
+	if err := c.Reach([]memory.Scope{{}}, false); err != nil {
+		return err
+	}
 	model := c.DB.VectorModel()
 	told := map[string]any{"version": "v1.1", "embedder": map[string]any{"model": model.Model, "dimensions": model.Dim}, "llm": nil}
 	if c.Facts != nil && c.Facts.LLM != nil {

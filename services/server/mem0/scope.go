@@ -75,7 +75,7 @@ type selection struct {
 // selected are the memories that are asked for, within what the key sees. It is an error where
 // they would be everybody's without the request saying so.
 func (c *call) selected(w wanted, expired bool) (*selection, error) {
-	s := &selection{db: c.DB, none: len(w.scopes) == 0, filter: filter.And(filter.Eq("kind", string(memory.KindFact)), w.filter)}
+	s := &selection{none: len(w.scopes) == 0, filter: filter.And(filter.Eq("kind", string(memory.KindFact)), w.filter)}
 	if !expired {
 		s.filter = filter.And(s.filter, c.unexpired())
 	}
@@ -93,6 +93,7 @@ func (c *call) selected(w wanted, expired bool) (*selection, error) {
 			}
 		}
 	}
+	s.db = c.DB
 	switch {
 	case slices.Contains(s.scopes, memory.Scope{}):
 		s.scopes = nil

@@ -18,8 +18,8 @@ var dryRun = param{name: "dry_run", kind: flag, summary: "change nothing, and sa
 
 func ageing() []route {
 	return []route{
-		{at: "GET /policy", summary: "Show how memories age", reply: policy.Policy{}, admin: true, handle: showPolicy},
-		{at: "PATCH /policy", summary: "Set keys of the policy; preset begins with a preset", body: map[string]any{}, reply: policy.Policy{}, admin: true, handle: setPolicy},
+		{at: "GET /policy", summary: "Show how memories age", reply: policy.Policy{}, admin: true, whole: true, handle: showPolicy},
+		{at: "PATCH /policy", summary: "Set keys of the policy; preset begins with a preset", body: map[string]any{}, reply: policy.Policy{}, admin: true, whole: true, handle: setPolicy},
 		{at: "POST /evict", summary: "Remove memories that the policy does not keep; behind the victims stands the report", reply: engine.Victim{}, lines: true, handle: evict, params: inOwner(
 			param{name: "max_age", kind: span, summary: "what is older may go, as 30d; as the policy says where it is left out"},
 			param{name: "min_importance", kind: number, summary: "what is at least as important stays whatever its age, from 0 to 1"},
@@ -30,7 +30,7 @@ func ageing() []route {
 			param{name: "prune", kind: number, summary: "remove what has a lower decayed importance, from 0 to 1"},
 			param{name: "merge", kind: flag, summary: "merge what says the same"}, dryRun,
 		)},
-		{at: "POST /undo", summary: "Bring back what the commit of an eviction or a consolidation has removed", reply: engine.Undone{}, admin: true, stream: true, handle: undo, params: []param{
+		{at: "POST /undo", summary: "Bring back what the commit of an eviction or a consolidation has removed", reply: engine.Undone{}, admin: true, whole: true, stream: true, handle: undo, params: []param{
 			{name: "lsn", kind: lsn, required: true, summary: "the LSN of its report"},
 		}},
 	}

@@ -32,6 +32,9 @@ type route struct {
 	admin   bool
 	stream  bool // takes as long as it likes, though its reply is no list
 	large   bool // the body may be of any size
+	reads   bool // it changes nothing that a client sees
+	whole   bool // it is about a whole database
+	merge   func(c *server.Call, p *server.Parts) error
 	handle  func(a *ask) error
 }
 
@@ -42,7 +45,7 @@ const anySize = 1 << 50
 func (r route) route() server.Route {
 	method, path, _ := strings.Cut(r.at, " ")
 	out := server.Route{
-		Pattern: method + " " + base + path, Admin: r.admin, Stream: r.stream || r.lines || r.large,
+		Pattern: method + " " + base + path, Admin: r.admin, Stream: r.stream || r.lines || r.large, Reads: r.reads, Whole: r.whole, Merge: r.merge,
 		Handle: func(c *server.Call) error {
 			a, err := read(c, r.params)
 			if err != nil {

@@ -13,20 +13,20 @@ import (
 
 func database() []route {
 	return []route{
-		{at: "GET /stats", summary: "Show how much the database holds and takes", reply: engine.Stats{}, admin: true, stream: true, handle: stats},
-		{at: "GET /stats/by/{what}", summary: "List how many memories each user, agent or run has, the largest first", reply: memory.GroupSize{}, lines: true, admin: true, handle: statsBy},
-		{at: "GET /stats/since", summary: "Show what was written since a time", reply: engine.Growth{}, admin: true, stream: true, handle: statsSince, params: []param{
+		{at: "GET /stats", summary: "Show how much the database holds and takes", reply: engine.Stats{}, admin: true, whole: true, stream: true, handle: stats},
+		{at: "GET /stats/by/{what}", summary: "List how many memories each user, agent or run has, the largest first", reply: memory.GroupSize{}, lines: true, admin: true, whole: true, handle: statsBy},
+		{at: "GET /stats/since", summary: "Show what was written since a time", reply: engine.Growth{}, admin: true, whole: true, stream: true, handle: statsSince, params: []param{
 			{name: "time", kind: moment, required: true, summary: "the time"},
 		}},
-		{at: "POST /check", summary: "Verify that the database is whole and its indexes fit its memories", reply: engine.Report{}, admin: true, stream: true, handle: check, params: []param{
+		{at: "POST /check", summary: "Verify that the database is whole and its indexes fit its memories", reply: engine.Report{}, admin: true, whole: true, stream: true, handle: check, params: []param{
 			{name: "deep", kind: flag, summary: "also search a sample of vectors by the index and exactly"},
 		}},
-		{at: "POST /compact", summary: "Give room on the disk back now", reply: exchange.Compacted{}, admin: true, stream: true, handle: compact},
-		{at: "POST /rebuild/{index}", summary: "Make an index anew: text, vectors, graph or all", reply: exchange.Rebuilt{}, lines: true, admin: true, handle: rebuild},
-		{at: "POST /embed", summary: "Embed the memories that have no vector yet", reply: embedded{}, admin: true, stream: true, handle: embed, params: []param{
+		{at: "POST /compact", summary: "Give room on the disk back now", reply: exchange.Compacted{}, admin: true, whole: true, stream: true, handle: compact},
+		{at: "POST /rebuild/{index}", summary: "Make an index anew: text, vectors, graph or all", reply: exchange.Rebuilt{}, lines: true, admin: true, whole: true, handle: rebuild},
+		{at: "POST /embed", summary: "Embed the memories that have no vector yet", reply: embedded{}, admin: true, whole: true, stream: true, handle: embed, params: []param{
 			{name: "limit", kind: count, summary: "at most so many, 0: all"},
 		}},
-		{at: "POST /reset", summary: "Delete everything: memories, history, keys and values", reply: deletedOne, admin: true, stream: true, handle: reset, params: []param{confirmed}},
+		{at: "POST /reset", summary: "Delete everything: memories, history, keys and values", reply: deletedOne, admin: true, whole: true, stream: true, handle: reset, params: []param{confirmed}},
 		{at: "GET /log", summary: "List what was committed, in its order", reply: wal.Change{}, lines: true, handle: tail, params: inAll(
 			param{name: "from", kind: lsn, summary: "the LSN of the first commit; the oldest that the log has where it is left out"},
 			param{name: "limit", kind: count, summary: "no more than so many changes, 0: all"},

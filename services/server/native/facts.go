@@ -22,13 +22,18 @@ func factRoutes() []route {
 		{at: "PUT /facts/{id}", summary: "Change the text of a fact", body: factText{}, reply: factItem{}, handle: withFacts(changeFact), params: inScope()},
 		{at: "DELETE /facts/{id}", summary: "Delete a fact; its history stays", reply: deletedOne, handle: withFacts(deleteFact), params: inScope()},
 		{at: "GET /facts/{id}/history", summary: "List what happened to a fact, also to a deleted one", reply: factEvent{}, lines: true, handle: withFacts(factHistory), params: inScope()},
-		{at: "POST /facts/reset", summary: "Delete the facts of everyone, with their history", reply: deletedOne, admin: true, handle: withFacts(resetFacts), params: []param{confirmed}},
+		{at: "POST /facts/reset", summary: "Delete the facts of everyone, with their history", reply: deletedOne, admin: true, whole: true, handle: withFacts(resetFacts), params: []param{confirmed}},
 	}
 }
 
 // withFacts answers 501 where there is no memory of facts.
 func withFacts(handle func(a *ask, f *facts.Facts) error) func(a *ask) error {
 	return func(a *ask) error {
+		if a.Unbound() {
+			if _, err := a.scoped("find the facts"); err != nil {
+				return err
+			}
+		}
 		if a.Facts == nil {
 			return server.Fail(http.StatusNotImplemented, "not_configured", "the server has no memory of facts; name its models in the configuration of memdbd")
 		}

@@ -31,7 +31,7 @@ func memories() []route {
 		{at: "POST /memories/batch", summary: "Store many memories in one commit, all or none", body: batch{}, reply: batchStored{}, handle: storeMany, params: []param{
 			upsert, noDedup, {name: "skip_invalid", kind: flag, summary: "store those that are valid, and say of the others why not"},
 		}},
-		{at: "GET /memories", summary: "List memories in an order", reply: exchange.Record{}, lines: true, handle: listMemories, params: inAll(
+		{at: "GET /memories", summary: "List memories in an order", reply: exchange.Record{}, lines: true, merge: mergeMemories, handle: listMemories, params: inAll(
 			filtered, upTo, after, wholeOf, withVectors,
 			param{name: "order_by", kind: text, summary: "by this field, as a filter names it; the order of storing where it is left out"},
 			param{name: "descending", kind: flag, summary: "the last first"},
@@ -39,8 +39,8 @@ func memories() []route {
 		{at: "DELETE /memories", summary: "Delete what fits a filter, or all of a scope with all=true", reply: exchange.Deleted{}, handle: deleteMany, params: inAll(
 			filtered, param{name: "all", kind: flag, summary: "all of the scope, where no filter is given"},
 		)},
-		{at: "GET /count", summary: "Count memories", reply: counted{}, handle: countMemories, params: inAll(filtered)},
-		{at: "GET /groups", summary: "List users, agents, owners or runs with their numbers of memories", reply: memory.GroupSize{}, lines: true, handle: groupMemories, params: inAll(
+		{at: "GET /count", summary: "Count memories", reply: counted{}, merge: server.Sum, handle: countMemories, params: inAll(filtered)},
+		{at: "GET /groups", summary: "List users, agents, owners or runs with their numbers of memories", reply: memory.GroupSize{}, lines: true, merge: mergeGroups, handle: groupMemories, params: inAll(
 			param{name: "by", kind: text, summary: "user, agent, owner or run; owner where it is left out"},
 		)},
 		{at: "GET /memories/{id}", summary: "Show a memory", reply: exchange.Record{}, handle: getMemory, params: inScope(withVectors)},
@@ -59,7 +59,7 @@ func (a *ask) checked(r *exchange.Record, upsert bool) (memory.Memory, error) {
 	if !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(a.now()) {
 		return m, invalid("store a memory", "expires_at is past", "give a later time")
 	}
-	s, err := a.Scope(m.Scope)
+	s, err := a.Exact(m.Scope)
 	if err != nil {
 		return m, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
@@ -14,11 +15,11 @@ var confirmed = param{name: "yes", kind: flag, summary: "yes, all of it: there i
 
 func owners() []route {
 	return []route{
-		{at: "GET /agents", summary: "List the agents that have a manifest", reply: usage.AgentLine{}, lines: true, admin: true, handle: listAgents},
+		{at: "GET /agents", summary: "List the agents that have a manifest", reply: usage.AgentLine{}, lines: true, admin: true, merge: mergeLines(byAgent), handle: listAgents},
 		{at: "GET /agents/{id}", summary: "Show the manifest of an agent", reply: usage.AgentLine{}, admin: true, handle: getAgent},
 		{at: "PUT /agents/{id}", summary: "Store the manifest of an agent", body: manifest{}, reply: usage.AgentLine{}, admin: true, handle: putAgent},
-		{at: "DELETE /agents/{id}", summary: "Delete an agent with all it has", reply: exchange.AgentDeleted{}, admin: true, stream: true, handle: deleteAgent, params: []param{confirmed}},
-		{at: "GET /users", summary: "List the users that have something", reply: exchange.User{}, lines: true, admin: true, handle: listUsers},
+		{at: "DELETE /agents/{id}", summary: "Delete an agent with all it has", reply: exchange.AgentDeleted{}, admin: true, whole: true, stream: true, handle: deleteAgent, params: []param{confirmed}},
+		{at: "GET /users", summary: "List the users that have something", reply: exchange.User{}, lines: true, admin: true, merge: mergeLines(byUser), handle: listUsers},
 		{at: "GET /users/{user}", summary: "Show how much a user has, over all agents", reply: exchange.User{}, admin: true, handle: getUser},
 		{at: "DELETE /users/{user}", summary: "Delete a user with all it has, over all agents", reply: exchange.UserDeleted{}, admin: true, stream: true, handle: deleteUser, params: []param{confirmed}},
 		{at: "POST /erase", summary: "Leave no trace of a memory, an agent or a user in the files", reply: engine.EraseReport{}, admin: true, stream: true, handle: erase, params: []param{
@@ -40,6 +41,9 @@ func (a *ask) confirm(what string) error {
 }
 
 func listAgents(a *ask) error {
+	if err := a.Reach([]memory.Scope{{}}, false); err != nil {
+		return err
+	}
 	all, err := a.DB.Usage().Agents(a.Context())
 	if err != nil {
 		return err
@@ -55,6 +59,9 @@ func listAgents(a *ask) error {
 }
 
 func getAgent(a *ask) error {
+	if err := a.Reach([]memory.Scope{{Agent: a.id("id")}}, true); err != nil {
+		return err
+	}
 	g, err := a.DB.Usage().Agent(a.Context(), a.id("id"))
 	return a.ok(usage.NewAgentLine(g), err)
 }
@@ -75,6 +82,9 @@ func putAgent(a *ask) error {
 			return err
 		}
 	}
+	if err := a.Reach([]memory.Scope{{Agent: g.ID}}, true); err != nil {
+		return err
+	}
 	added, err := a.DB.Usage().AddAgent(a.Context(), g)
 	return a.ok(usage.NewAgentLine(added), err)
 }
@@ -83,11 +93,17 @@ func deleteAgent(a *ask) error {
 	if err := a.confirm("delete an agent with all it has"); err != nil {
 		return err
 	}
+	if err := a.Reach([]memory.Scope{{Agent: a.id("id")}}, false); err != nil {
+		return err
+	}
 	n, err := a.DB.DeleteAgent(a.Context(), a.id("id"))
 	return a.ok(exchange.NewAgentDeleted(n), err)
 }
 
 func listUsers(a *ask) error {
+	if err := a.Reach([]memory.Scope{{}}, false); err != nil {
+		return err
+	}
 	all, err := a.DB.Users(a.Context())
 	if err != nil {
 		return err
@@ -103,12 +119,18 @@ func listUsers(a *ask) error {
 }
 
 func getUser(a *ask) error {
+	if err := a.Reach([]memory.Scope{{User: a.id("user")}}, false); err != nil {
+		return err
+	}
 	u, err := a.DB.User(a.Context(), a.id("user"))
 	return a.ok(exchange.NewUser(u), err)
 }
 
 func deleteUser(a *ask) error {
 	if err := a.confirm("delete a user with all it has"); err != nil {
+		return err
+	}
+	if err := a.Reach([]memory.Scope{{User: a.id("user")}}, false); err != nil {
 		return err
 	}
 	d, err := a.DB.DeleteUser(a.Context(), a.id("user"))
@@ -127,6 +149,9 @@ func erase(a *ask) error {
 		if err := a.confirm("erase"); err != nil {
 			return err
 		}
+	}
+	if err := a.Reach([]memory.Scope{{User: q.User, Agent: q.Agent}}, false); err != nil {
+		return err
 	}
 	r, err := a.DB.Erase(a.Context(), q)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 
 func recalls() []route {
 	return []route{
-		{at: "POST /recall", summary: "Find the memories that fit a query, best first", body: question{}, reply: recalled{}, handle: recall},
-		{at: "POST /memories/{id}/why", summary: "Say why a recall finds a memory, or does not", body: question{}, reply: memory.Why{}, handle: why},
+		{at: "POST /recall", summary: "Find the memories that fit a query, best first", body: question{}, reply: recalled{}, reads: true, merge: mergeRecall, handle: recall},
+		{at: "POST /memories/{id}/why", summary: "Say why a recall finds a memory, or does not", body: question{}, reply: memory.Why{}, reads: true, handle: why},
 	}
 }
 
@@ -46,6 +46,16 @@ type question struct {
 	OneLook    bool           `json:"one_look"`
 	// Tokens is how many tokens the hits may have together, at four bytes each.
 	Tokens int `json:"tokens"`
+	// Parts is for shards that answer together.
+	Parts *ofParts `json:"parts,omitempty"`
+}
+
+// ofParts is what a shard is asked that has a part of the answer.
+type ofParts struct {
+	// Sum are the statistics of all shards, as far as they are known.
+	Sum *memory.Statistics `json:"sum"`
+	// Count asks for the statistics of the shard, in the place of hits.
+	Count bool `json:"count"`
 }
 
 // recalled is what was found.
@@ -61,13 +71,28 @@ type recalled struct {
 	Tokens int `json:"tokens,omitempty"`
 }
 
-// query is what the engine is asked.
-func (a *ask) query(doing string) (memory.Query, error) {
+// query is what the engine is asked; count: for statistics, not for hits.
+func (a *ask) query(doing string) (q memory.Query, count bool, err error) {
 	b, err := decoded[question](a)
 	if err != nil {
-		return memory.Query{}, err
+		return q, false, err
 	}
-	q := memory.Query{
+	switch {
+	case b.Parts == nil:
+	case !a.Part():
+		return q, false, invalid(doing, "parts is for the nodes of a cluster", "leave it out")
+	default:
+		count = b.Parts.Count
+	}
+	if q, err = a.asking(doing, &b); err == nil && b.Parts != nil {
+		q.Statistics = b.Parts.Sum
+	}
+	return q, count, err
+}
+
+// asking is query without what shards tell each other.
+func (a *ask) asking(doing string, b *question) (q memory.Query, err error) {
+	q = memory.Query{
 		Text: b.Query, Embedding: b.Embedding, Space: b.Space, MinScore: b.MinScore, Profile: b.Profile, Syntax: b.Syntax, Graph: b.Graph,
 		AsOf: b.AsOf, Exact: b.Exact, Highlight: b.Highlight, Explain: b.Explain, NoTouch: b.NoTouch, WithVectors: b.Vectors,
 		OnlyWords: b.OnlyWords, AnySpeaker: b.AnySpeaker, AnySession: b.AnySession, AnyTime: b.AnyTime, OneLook: b.OneLook, Tokens: b.Tokens,
@@ -83,7 +108,7 @@ func (a *ask) query(doing string) (memory.Query, error) {
 	if q.Filter, err = b.filter(a); err != nil {
 		return q, err
 	}
-	return q, a.fill(doing, &b, &q)
+	return q, a.fill(doing, b, &q)
 }
 
 // filter reads the filter: in words as a string, or in JSON.
@@ -128,7 +153,7 @@ func (a *ask) fill(doing string, b *question, q *memory.Query) error {
 	}
 	var fit []memory.Scope
 	for _, s := range asked {
-		of, err := a.Scopes(s)
+		of, err := a.Fit(s)
 		if err != nil {
 			return err
 		}
@@ -149,6 +174,9 @@ func (a *ask) fill(doing string, b *question, q *memory.Query) error {
 		return server.Denied("the key is bound to a user or an agent, and the call asks for what has none")
 	}
 	c := &choice{scopes: server.Widest(fit), lack: lack}
+	if err := a.Reach(c.scopes, lack.User); err != nil {
+		return err
+	}
 	if len(c.scopes) > 1 { // which the engine searches as one by itself
 		q.Scopes = c.scopes
 		c.scopes = []memory.Scope{{}}
@@ -167,9 +195,13 @@ func pointed(s *string) string {
 }
 
 func recall(a *ask) error {
-	q, err := a.query("recall")
+	q, count, err := a.query("recall")
 	if err != nil {
 		return err
+	}
+	if count {
+		s, err := a.DB.Memories().Statistics(a.Context(), q)
+		return a.ok(s, err)
 	}
 	out := recalled{Hits: []exchange.Hit{}}
 	q.Lost = func(error) { out.Unreadable++ }
@@ -185,7 +217,7 @@ func recall(a *ask) error {
 }
 
 func why(a *ask) error {
-	q, err := a.query("why")
+	q, _, err := a.query("why")
 	if err != nil {
 		return err
 	}

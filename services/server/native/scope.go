@@ -44,7 +44,7 @@ func (a *ask) choose(doing string, anybody bool) (*choice, error) {
 	if err != nil {
 		return nil, err
 	}
-	fit, err := a.Scopes(asked)
+	fit, err := a.Fit(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (a *ask) choose(doing string, anybody bool) (*choice, error) {
 	case c.everyone() && !anybody:
 		return nil, &memory.Error{Kind: memory.ErrScope, What: doing, Why: "it names no user, agent or run", Do: "name one"}
 	}
-	return c, nil
+	return c, a.Reach(c.scopes, lack.User)
 }
 
 // chooseAll is choose where all_scopes=true says that all memories are meant.
@@ -176,7 +176,7 @@ func (a *ask) scoped(doing string) (memory.Scope, error) {
 func (a *ask) session(doing, run string) (scope.Owner, error) {
 	asked := memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent"), Run: run}
 	lack := memory.Lack{User: a.given("user") && asked.User == "", Agent: a.given("agent") && asked.Agent == ""}
-	s, err := a.Scope(asked)
+	s, err := a.Exact(asked)
 	switch {
 	case err != nil:
 		return scope.Owner{}, err
@@ -190,7 +190,7 @@ func (a *ask) session(doing, run string) (scope.Owner, error) {
 
 // owner is whose something is that belongs to a user and an agent. A key of a run is denied.
 func (a *ask) owner(doing string) (scope.Owner, error) {
-	s, err := a.Scope(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
+	s, err := a.Exact(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
 	if err == nil && s.Run != "" {
 		err = server.Denied("the key is one of a run, and this belongs to a user and an agent")
 	}
@@ -206,6 +206,6 @@ func (a *ask) sealed(s memory.Scope) bool {
 	if a.Admin() {
 		return false
 	}
-	fit, err := a.Scopes(memory.Scope{User: s.User, Agent: s.Agent})
+	fit, err := a.Fit(memory.Scope{User: s.User, Agent: s.Agent})
 	return err != nil || !slices.ContainsFunc(fit, func(of memory.Scope) bool { return of.Run == "" })
 }

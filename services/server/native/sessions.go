@@ -55,7 +55,7 @@ func sessionRoutes() []route {
 
 // listSessions of a key that is bound to a run has that run alone.
 func listSessions(a *ask) error {
-	s, err := a.Scope(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
+	s, err := a.Exact(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
 	if err != nil {
 		return err
 	}

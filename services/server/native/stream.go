@@ -109,7 +109,7 @@ const streamPage = 500
 
 // pages writes a page, or all of them: read returns what stands behind a mark, and the mark behind it.
 func (s *stream) pages(read func(after string, limit int) (next string, err error)) error {
-	limit, err := s.a.limit(100)
+	limit, err := s.a.limit(defaultPage)
 	if err != nil {
 		return err
 	}

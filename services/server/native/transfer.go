@@ -11,7 +11,7 @@ import (
 func transfers() []route {
 	return []route{
 		{at: "GET /export", summary: "Write everything, or what a scope has, as the lines that an import reads; the report stands in the end", media: linesOfJSON, stream: true, handle: export, params: inAll(filtered)},
-		{at: "POST /import", summary: "Store the lines of an export, whoever they belong to", takes: linesOfJSON, reply: exchange.Imported{}, admin: true, large: true, handle: load, params: []param{
+		{at: "POST /import", summary: "Store the lines of an export, whoever they belong to", takes: linesOfJSON, reply: exchange.Imported{}, admin: true, whole: true, large: true, handle: load, params: []param{
 			{name: "user", kind: text, summary: "the user of records that name no user, agent or run"},
 			{name: "agent", kind: text, summary: "likewise the agent"},
 			{name: "run", kind: text, summary: "likewise the run"},

@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/wal"
+)
+
+// StandbyOptions are those of a standby. The zero value works.
+type StandbyOptions struct {
+	// MemoryBudget and DiskReserve are those of [Options].
+	MemoryBudget int64
+	DiskReserve  int64
+	// Logger hears of what the store does by itself. nil: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Standby is a folder that is made of the frames of a log, and is not read meanwhile: keys and values alone, no
+// index in RAM. Once it is closed, [OpenLogged] opens it to own it, [Open] with ReadOnly to look into it, and
+// [PromoteReplica] makes a database of its own of it. One goroutine uses it at a time.
+//
+// What is wrong with a folder helps nobody: whatever error a method returns but ErrDiskFull and ErrLocked, the
+// folder may be removed, and made again of the log.
+type Standby struct {
+	dir  string
+	base vfs.FS
+	held io.Closer
+	o    ReplicaOptions
+	of   *followed // nil while it holds nothing
+}
+
+// OpenStandby opens the folder of a standby or of an owner, which is closed or was killed, or begins one where the
+// folder is missing or empty. nil options are the zero options.
+//
+// It returns ErrLocked where the folder is open already, ErrExists where it holds a database without a log,
+// ErrNotDatabase where it holds other files, ErrCorrupt where it is damaged, ErrNotRetained where it does not
+// tell how far it is.
+func OpenStandby(dir string, o *StandbyOptions) (*Standby, error) {
+	f, dir := fsys.Named(dir)
+	return openStandby(f, dir, o)
+}
+
+func openStandby(f vfs.FS, dir string, o *StandbyOptions) (*Standby, error) {
+	s := &Standby{dir: dir, base: f, o: ReplicaOptions{Logger: slog.New(slog.DiscardHandler)}}
+	if o != nil {
+		s.o.MemoryBudget, s.o.DiskReserve, s.o.Logger = o.MemoryBudget, o.DiskReserve, cmp.Or(o.Logger, s.o.Logger)
+	}
+	if err := inFolder(doingReplica(dir), dir); err != nil {
+		return nil, err
+	}
+	if err := look(f, dir); err != nil {
+		return nil, err
+	}
+	if err := makeDir(f, dir); err != nil {
+		return nil, fullError(dir, err)
+	}
+	held, err := fsys.LockDir(f, dir, holder(clock.System()))
+	if err != nil {
+		return nil, lockError(dir, err)
+	}
+	s.held = held
+	if err := s.begin(); err != nil {
+		return nil, errors.Join(fullError(dir, err), held.Close())
+	}
+	return s, nil
+}
+
+// begin opens what is there.
+func (s *Standby) begin() error {
+	id, err := readIdentity(s.base, s.dir)
+	switch {
+	case err != nil:
+		return err
+	case id == nil: // it is empty, or it says what else is there
+		_, err := mayFollow(s.base, s.dir)
+		return err
+	case !id.Logged:
+		return &fault.Error{Kind: fault.ErrExists, What: doingReplica(s.dir), Why: "the folder holds a database without a log", Do: "name another folder"}
+	}
+	if s.of, err = openFollowed(s.base, s.dir, &s.o, id); err != nil {
+		return err
+	}
+	s.of.lazy = true
+	return nil
+}
+
+// Position is how far the standby is: the zero Position while it holds nothing, one with Parts within a base.
+// Mark is that of its newest batch.
+func (s *Standby) Position() (m LogMark, at wal.Position, err error) {
+	if s.of == nil {
+		return m, at, nil
+	}
+	if s.of.at.Parts > 0 { // a base brings its mark anywhere
+		return m, s.of.at, nil
+	}
+	m, err = markOf(s.of.store)
+	return m, s.of.at, err
+}
+
+// Apply applies a frame, which follows the [Standby.Position]; of batches that are there already it passes over.
+// It is durable with the next Sync, or with Close, and the memory of the frame is kept. A frame that does not follow, is damaged or of another
+// database is refused whole, with ErrNotRetained, ErrCorrupt or ErrMismatch; one of a newer memdb with
+// ErrNewerLayout. ErrDiskFull: nothing was applied, and it can be again once there is room.
+func (s *Standby) Apply(f *wal.Frame) error {
+	if s.of == nil {
+		of, err := newFollowed(s.base, s.dir, &s.o, f.Timeline)
+		if err != nil {
+			return err
+		}
+		of.lazy = true
+		s.of = of
+	}
+	frame := *f // which loses what is there
+	return s.of.take(&frame)
+}
+
+// Erased reports whether an erasure has ended among what was applied, and the files of the folder still have what
+// was erased: see [Standby.Purge].
+func (s *Standby) Erased() bool { return s.of != nil && s.of.erased }
+
+// Purge rewrites the files of the folder where they still have what was erased.
+func (s *Standby) Purge(ctx context.Context) error {
+	if !s.Erased() {
+		return nil
+	}
+	if _, err := s.of.store.Purge(ctx, s.of.store.Rewrite); err != nil {
+		return fault.Within("rewrite the files of "+s.dir, err)
+	}
+	if err := s.of.store.Delete(layout.PurgeKey, pebble.Sync); err != nil {
+		return err
+	}
+	s.of.erased = false
+	return nil
+}
+
+// Sync returns when everything that was applied is on disk.
+func (s *Standby) Sync() error {
+	if s.of == nil {
+		return nil
+	}
+	return s.of.store.SyncOwn()
+}
+
+// Close gives the folder back.
+func (s *Standby) Close() error {
+	var err error
+	if s.of != nil {
+		err = s.of.close()
+	}
+	return errors.Join(err, s.held.Close())
+}

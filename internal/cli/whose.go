@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+// exact are the verbs, and those below them, that are about what exactly one owner has, whose empty
+// user or agent means none.
+var exact = []string{"store", "kv", "note", "session", "graph", "usage add", "usage budget"}
+
+// Whose is whose things a command line is about, for a server that has them in one of several
+// databases: the user, or the agent of what has no user. named is false where it is about more than
+// one owner's, or does not say.
+func Whose(args []string, key []memory.Scope) (o scope.Owner, named bool) {
+	root := (&app{console: console{getenv: func(string) string { return "" }}}).root()
+	cmd, rest, err := root.Find(args)
+	if err != nil || cmd.ParseFlags(rest) != nil { // the verb says what is wrong, wherever it runs
+		return o, false
+	}
+	given := func(name string) (*pflag.Flag, string) {
+		f := cmd.Flags().Lookup(name)
+		if f == nil {
+			return nil, ""
+		}
+		return f, f.Value.String()
+	}
+	user, name := given("user")
+	_, agent := given("agent")
+	for _, wide := range []string{"all-scopes", "scope", "queries"} {
+		if f, _ := given(wide); f != nil && f.Changed {
+			return o, false
+		}
+	}
+	if topVerb(cmd) == "user" && cmd.Flags().NArg() == 1 {
+		return scope.Owner{User: cmd.Flags().Arg(0)}, true
+	}
+	if len(key) == 1 && key[0].User != "" {
+		name = key[0].User
+	}
+	if name != "" {
+		return scope.Owner{User: name, Agent: agent}, true
+	}
+	none := user != nil && user.Changed
+	if agent == "" && len(key) == 1 {
+		agent = key[0].Agent
+	}
+	o = scope.Owner{Agent: agent}
+	return o, agent != "" && (none || (slices.Contains(exact, topVerb(cmd)) || slices.Contains(exact, verbOf(cmd))))
+}

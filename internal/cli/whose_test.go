@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
+)
+
+func TestWhose(t *testing.T) {
+	for _, c := range []struct {
+		line  string
+		key   []memory.Scope
+		want  scope.Owner
+		named bool
+	}{
+		{"store tea --user ada", nil, scope.Owner{User: "ada"}, true},
+		{"store --agent=planner --user=ada tea", nil, scope.Owner{User: "ada", Agent: "planner"}, true},
+		{"recall tea --agent planner", nil, scope.Owner{Agent: "planner"}, false},
+		{"store tea --agent planner", nil, scope.Owner{Agent: "planner"}, true},
+		{"list --agent planner --user ''", nil, scope.Owner{Agent: "planner"}, true},
+		{"kv put k 1 --agent planner", nil, scope.Owner{Agent: "planner"}, true},
+		{"usage add --agent planner --model m", nil, scope.Owner{Agent: "planner"}, true},
+		{"usage total --agent planner", nil, scope.Owner{Agent: "planner"}, false},
+		{"user show ada", nil, scope.Owner{User: "ada"}, true},
+		{"user list", nil, scope.Owner{}, false},
+		{"stats", nil, scope.Owner{}, false},
+		{"list --all-scopes", nil, scope.Owner{}, false},
+		{`recall tea --user ada --scope '{"user":"bob"}'`, nil, scope.Owner{}, false},
+		{"list", []memory.Scope{{User: "ada"}}, scope.Owner{User: "ada"}, true},
+		{"list --user bob", []memory.Scope{{User: "ada"}}, scope.Owner{User: "ada"}, true}, // which is refused there
+		{"list", []memory.Scope{{User: "ada"}, {User: "bob"}}, scope.Owner{}, false},
+		{"nonsense --user ada", nil, scope.Owner{}, false},
+		{"list --nonsense --user ada", nil, scope.Owner{}, false},
+	} {
+		if o, named := Whose(shellSplit(c.line), c.key); named != c.named || named && o != c.want {
+			t.Errorf("%s: %+v %v, want %+v %v", c.line, o, named, c.want, c.named)
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
+	"github.com/seed-7aedc3ff/memdb/services/cluster"
+	"github.com/seed-7aedc3ff/memdb/services/cluster/ram"
+	"github.com/seed-7aedc3ff/memdb/services/config"
+)
+
+// clusterOf are programs that are nodes of one cluster, over a backend in RAM.
+func clusterOf(store *ram.Store) *Clustering {
+	return &Clustering{Connect: func(context.Context, ClusterOptions) (cluster.Backend, error) { return store.Client(), nil }}
+}
+
+// startNode runs memdbd as a node.
+func startNode(t *testing.T, store *ram.Store, name string, flags ...string) *daemon {
+	t.Helper()
+	var log bytes.Buffer
+	listening := make(chan string, 1)
+	dir := filepath.Join(t.TempDir(), name)
+	p := &program{
+		out: io.Discard, err: &log, getenv: func(string) (string, bool) { return "", false }, now: time.Now,
+		listening: func(a string) { listening <- a }, clustering: clusterOf(store),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	args := append([]string{"--db", dir, "--listen", "127.0.0.1:0", "--log", "json", "--cluster", "ram://", "--node", name, "--shards", "5"}, flags...)
+	go func() { ended <- p.run(ctx, args) }()
+	d := &daemon{dir: dir, end: func() (int, string) { cancel(); return <-ended, log.String() }}
+	select {
+	case d.address = <-listening:
+	case code := <-ended:
+		t.Fatalf("it ended with %d: %s", code, log.String())
+	}
+	return d
+}
+
+// owners waits until every shard has an owner among so many nodes, and returns how many each has.
+func owners(t *testing.T, v verb, address string, nodes int) map[string]int {
+	t.Helper()
+	var last string
+	for deadline := time.Now().Add(testdb.Patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		out, told, code := v.run(t, "--db", address, "cluster", "status", "--json")
+		if last = out + told; code != 0 {
+			t.Fatal(last)
+		}
+		counts := map[string]int{}
+		for line := range strings.Lines(out) {
+			var s cluster.ShardState
+			testdb.NoError(t, json.Unmarshal([]byte(line), &s))
+			if s.Epoch > 0 {
+				counts[s.Owner]++
+			}
+		}
+		all := 0
+		for _, n := range counts {
+			all += n
+		}
+		if all == 5 && len(counts) == nodes {
+			return counts
+		}
+	}
+	t.Fatal("the shards have no owners: ", last)
+	return nil
+}
+
+// TestCluster: two nodes are one database for memdbctl and for programs, whichever they ask; shards move,
+// and a node that ends loses nothing.
+func TestCluster(t *testing.T) {
+	store := ram.New(&ram.Options{TTL: 1200 * time.Millisecond})
+	a, b := startNode(t, store, "a"), startNode(t, store, "b")
+	here := t.TempDir()
+	v := verb{dir: here}
+	owners(t, v, a.address, 2)
+	const users = 12
+	for u := range users {
+		at := []string{a.address, b.address}[u%2]
+		if out, told, code := v.run(t, "--db", at, "store", fmt.Sprint("tea number ", u), "--user", fmt.Sprint("user", u), "--agent", "planner", "--id", fmt.Sprint("m", u)); code != 0 {
+			t.Fatal(out, told)
+		}
+	}
+	for u := range users {
+		for _, at := range []string{a.address, b.address} {
+			if out, told, code := v.run(t, "--db", at, "recall", "tea", "--user", fmt.Sprint("user", u)); code != 0 || !strings.Contains(out, fmt.Sprint("tea number ", u)) {
+				t.Error(at, u, out, told)
+			}
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"recall", "tea", "--agent", "planner"}, exitUsage, "--user"},
+		{[]string{"stats"}, exitUsage, "/shards/0"},
+		{[]string{"cluster", "move", "0", "c"}, exitNotFound, "no node named c"},
+		{[]string{"cluster", "move", "9", "a"}, exitFailed, "no such shard"},
+		{[]string{"cluster", "move", "x", "a"}, exitUsage, "number of a shard"},
+		{[]string{"cluster", "verify"}, 0, "shard 4"},
+		{[]string{"cluster", "export", "all.jsonl"}, 0, "lines"},
+		{[]string{"cluster", "export", "one.jsonl", "--user", "user3"}, 0, "1 lines"},
+		{[]string{"cluster", "import", "all.jsonl"}, 0, "unchanged 12"},
+		{[]string{"cluster", "move", "0", "a"}, 0, "owned by a"},
+		{[]string{"cluster", "move", "0", "b"}, 0, "owned by b"},
+		{[]string{"cluster", "drain", "b"}, 0, "owns no shard"},
+	} {
+		out, told, code := v.run(t, append([]string{"--db", a.address}, c.args...)...)
+		if code != c.code || !strings.Contains(out+told, c.want) {
+			t.Errorf("%v: %d, want %d with %q\n%s%s", c.args, code, c.code, c.want, out, told)
+		}
+	}
+	if out, told, code := v.run(t, "--db", b.address+"/shards/0", "stats", "--json"); code != 0 || !strings.Contains(out, `"memories"`) {
+		t.Error(out, told)
+	}
+	body := strings.NewReader(`{"agent":"planner","query":"tea","limit":100}`)
+	reply, err := http.Post(b.address+"/memdb/v1/recall", "application/json", body)
+	testdb.NoError(t, err)
+	found, err := io.ReadAll(reply.Body)
+	testdb.NoError(t, err)
+	if _ = reply.Body.Close(); bytes.Count(found, []byte("tea number")) != users {
+		t.Errorf("%s", found)
+	}
+	reply, err = http.Get(a.address + "/metrics")
+	testdb.NoError(t, err)
+	figures, err := io.ReadAll(reply.Body)
+	testdb.NoError(t, err)
+	if _ = reply.Body.Close(); !bytes.Contains(figures, []byte("memdb_shards 5")) || !bytes.Contains(figures, []byte(`memdb_shard_epoch{shard="3"}`)) {
+		t.Errorf("%s", figures)
+	}
+	// What was exported is a database of its own again.
+	alone := filepath.Join(here, "alone")
+	if out, told, code := v.run(t, "--db", alone, "import", "all.jsonl"); code != 0 || !strings.Contains(out, "stored 12") {
+		t.Error(out, told)
+	}
+	if code, log := b.end(); code != 0 {
+		t.Error(code, log)
+	}
+	owners(t, v, a.address, 1)
+	for u := range users {
+		if out, told, code := v.run(t, "--db", a.address, "get", fmt.Sprint("m", u), "--user", fmt.Sprint("user", u)); code != 0 || !strings.Contains(out, fmt.Sprint("tea number ", u)) {
+			t.Error(u, out, told)
+		}
+	}
+	if code, log := a.end(); code != 0 {
+		t.Error(code, log)
+	}
+}
+
+// TestClusterKeys: a key is checked by the node that is asked, and holds on the one that answers.
+func TestClusterKeys(t *testing.T) {
+	store := ram.New(&ram.Options{TTL: 1200 * time.Millisecond})
+	a, b := startNode(t, store, "a"), startNode(t, store, "b")
+	owners(t, verb{}, a.address, 2)
+	ada, root := addKey(t, a.dir, "--user", "ada"), addKey(t, a.dir, "--admin")
+	bob := addKey(t, a.dir, "--user", "bob")
+	keys, err := os.ReadFile(filepath.Join(a.dir, "memdbd.keys"))
+	testdb.NoError(t, err)
+	testdb.NoError(t, os.WriteFile(filepath.Join(b.dir, "memdbd.keys"), keys, 0o600))
+	for _, at := range []string{a.address, b.address} {
+		for _, c := range []struct {
+			key  string
+			args []string
+			code int
+			want string
+		}{
+			{"", []string{"list", "--user", "ada"}, 1, "MEMDB_KEY"},
+			{ada.Key, []string{"store", "Ada's tea", "--id", "m1"}, 0, "m1"},
+			{bob.Key, []string{"store", "Bob's milk", "--id", "m2"}, 0, "m2"},
+			{ada.Key, []string{"list"}, 0, "Ada's tea"},
+			{ada.Key, []string{"get", "m2", "--user", "bob"}, 1, "not one of this scope"},
+			{ada.Key, []string{"get", "m2"}, 3, "there is none in this scope"},
+			{bob.Key, []string{"list"}, 0, "Bob's milk"},
+			{ada.Key, []string{"cluster", "status"}, 1, "administrator"},
+			{root.Key, []string{"cluster", "status", "--json"}, 0, `"owner":"a"`},
+		} {
+			out, told, code := (verb{key: c.key}).run(t, append([]string{"--db", at}, c.args...)...)
+			if code != c.code || !strings.Contains(out+told, c.want) || c.key == ada.Key && strings.Contains(out, "Bob") {
+				t.Errorf("%s %v: %d, want %d with %q\n%s%s", at, c.args, code, c.code, c.want, out, told)
+			}
+		}
+	}
+	for _, d := range []*daemon{a, b} {
+		if code, log := d.end(); code != 0 || strings.Contains(log, ada.Key) {
+			t.Error(code, log)
+		}
+	}
+}
+
+// TestClusterUsage: what cannot be a node is refused.
+func TestClusterUsage(t *testing.T) {
+	for _, c := range []struct {
+		with *Clustering
+		args []string
+		code int
+		want string
+	}{
+		{nil, []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a"}, exitUsage, "go -C services/cluster/jetstream build ./cmd/memdbd"},
+		{nil, []string{"--node", "a"}, exitUsage, "--cluster"},
+		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222"}, exitUsage, "--node NAME"},
+		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a", "--listen", "0.0.0.0:0"}, exitUsage, "--address"},
+		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a", "--address", "here"}, exitUsage, "http://HOST:PORT"},
+	} {
+		var told bytes.Buffer
+		p := &program{out: io.Discard, err: &told, getenv: func(string) (string, bool) { return "", false }, now: time.Now, clustering: c.with}
+		dir := filepath.Join(t.TempDir(), "db")
+		if code := p.run(t.Context(), append(c.args, "--db", dir)); code != c.code || !strings.Contains(told.String(), c.want) {
+			t.Errorf("%v: %d %s, want %d with %q", c.args, code, told.String(), c.code, c.want)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%v: the folder was made", c.args)
+		}
+	}
+	dir := filepath.Join(t.TempDir(), "db")
+	addKey(t, dir, "--user", "ada") // makes a database
+	var told bytes.Buffer
+	p := &program{out: io.Discard, err: &told, getenv: func(string) (string, bool) { return "", false }, now: time.Now, clustering: clusterOf(ram.New(nil))}
+	if code := p.run(t.Context(), []string{"--db", dir, "--listen", "127.0.0.1:0", "--cluster", "ram://", "--node", "a"}); code != exitFailed || !strings.Contains(told.String(), "cluster import") {
+		t.Error(code, told.String())
+	}
+}
+
+// TestClusterDialects: no route of a dialect fails for want of a database, whatever it is asked, and what
+// names a user is answered by any node.
+func TestClusterDialects(t *testing.T) {
+	store := ram.New(&ram.Options{TTL: 1200 * time.Millisecond})
+	a, b := startNode(t, store, "a"), startNode(t, store, "b")
+	owners(t, verb{}, a.address, 2)
+	ask := func(at, method, path, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, at+path, strings.NewReader(body))
+		testdb.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		reply, err := http.DefaultClient.Do(r)
+		testdb.NoError(t, err)
+		defer func() { _ = reply.Body.Close() }()
+		out, err := io.ReadAll(reply.Body)
+		testdb.NoError(t, err)
+		return reply.StatusCode, string(out)
+	}
+	hole := regexp.MustCompile(`\{[^}]*\}`)
+	for _, d := range dialects(&config.Server{}, func(string) (string, bool) { return "", false }) {
+		for _, route := range d.Routes {
+			method, path, said := strings.Cut(route.Pattern, " ")
+			if !said {
+				method, path = http.MethodGet, route.Pattern
+			}
+			for _, query := range []string{"", "?user=ada", "?agent=planner", "?user_id=ada"} {
+				if status, out := ask(a.address, method, hole.ReplaceAllString(path, "x")+query, "{}"); status == http.StatusInternalServerError {
+					t.Errorf("%s %s%s: %d %s", d.Name, route.Pattern, query, status, out)
+				}
+			}
+		}
+	}
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"PUT", "/store/items?user=ada", `{"namespace":["notes"],"key":"k","value":{"text":"tea"}}`, 204, ""},
+		{"GET", "/store/items?user=ada&namespace=notes&key=k", "", 200, "tea"},
+		{"POST", "/memories", `{"messages":[{"role":"user","content":"likes tea"}],"user_id":"ada","infer":false}`, 200, "tea"},
+		{"GET", "/memories?user_id=ada", "", 200, "likes tea"},
+		{"GET", "/memories?agent_id=planner", "", 400, "name the user"},
+		{"PUT", "/api/agents/planner/kv/k", `{"value":1}`, 200, ""},
+		{"GET", "/api/agents/planner/kv/k", "", 200, "1"},
+		{"POST", "/api/agents/planner/memories", `{"content":"plans"}`, 0, "id"},
+		{"POST", "/api/agents/planner/recall", `{"query":"plans"}`, 400, "name the user"},
+		{"POST", "/api/agents/planner/consolidate", `{}`, 400, "a call for each user"},
+		{"POST", "/mcp?user=ada", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, 200, "tools"},
+	} {
+		for _, at := range []string{a.address, b.address} {
+			if status, out := ask(at, c.method, c.path, c.body); c.status != 0 && status != c.status || !strings.Contains(out, c.want) {
+				t.Errorf("%s %s: %d %.300s, want %d %s", c.method, c.path, status, out, c.status, c.want)
+			}
+		}
+	}
+	for _, d := range []*daemon{a, b} {
+		if code, log := d.end(); code != 0 {
+			t.Error(code, log)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
+	"github.com/seed-7aedc3ff/memdb/services/cluster"
+)
+
+// leases are keys of a bucket whose values last for the time of a lease.
+type leases struct{ b *Backend }
+
+func leaseKey(shard int) string { return strconv.Itoa(shard) }
+
+// TTL implements [cluster.Leases].
+func (l leases) TTL() time.Duration { return l.b.o.TTL }
+
+const (
+	// acquireTries and acquirePause are for a lease that was given back just now: replicas that answer reads may
+	// not know of it yet.
+	acquireTries = 4
+	acquirePause = 40 * time.Millisecond
+)
+
+// Acquire implements [cluster.Leases].
+func (l leases) Acquire(ctx context.Context, shard int, holder string) (got cluster.Lease, err error) {
+	for try := 1; ; try++ {
+		got, err = l.acquire(ctx, shard, holder)
+		if !errors.Is(err, cluster.ErrHeld) || try == acquireTries {
+			return got, err
+		}
+		if err := retry.Sleep(ctx, acquirePause); err != nil {
+			return got, err
+		}
+	}
+}
+
+func (l leases) acquire(ctx context.Context, shard int, holder string) (got cluster.Lease, err error) {
+	err = call(ctx, func(ctx context.Context) error {
+		revision, err := l.b.leases.Create(ctx, leaseKey(shard), []byte(holder))
+		got = cluster.Lease{Shard: shard, Holder: holder, Revision: revision}
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, cluster.ErrLost) {
+		name, err := l.Holder(ctx, shard)
+		if err != nil {
+			return got, err
+		}
+		return got, &cluster.HeldError{Holder: name}
+	}
+	return got, err
+}
+
+// Renew implements [cluster.Leases].
+func (l leases) Renew(ctx context.Context, of cluster.Lease) (cluster.Lease, error) {
+	err := call(ctx, func(ctx context.Context) error {
+		revision, err := l.b.leases.Update(ctx, leaseKey(of.Shard), []byte(of.Holder), of.Revision)
+		if err == nil {
+			of.Revision = revision
+		}
+		return err
+	})
+	return of, err
+}
+
+// Release implements [cluster.Leases].
+func (l leases) Release(ctx context.Context, of cluster.Lease) error {
+	return call(ctx, func(ctx context.Context) error {
+		return l.b.leases.Delete(ctx, leaseKey(of.Shard), jetstream.LastRevision(of.Revision))
+	})
+}
+
+// Holder implements [cluster.Leases].
+func (l leases) Holder(ctx context.Context, shard int) (holder string, err error) {
+	err = call(ctx, func(ctx context.Context) error {
+		e, err := l.b.leases.Get(ctx, leaseKey(shard))
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			return nil
+		}
+		if err == nil {
+			holder = string(e.Value())
+		}
+		return err
+	})
+	return holder, err
+}
+
+// Holders implements [cluster.Leases].
+func (l leases) Holders(ctx context.Context) (map[int]string, error) {
+	all, err := entries(ctx, l.b.leases, "")
+	held := map[int]string{}
+	for _, e := range all {
+		if shard, err := strconv.Atoi(e.Key); err == nil {
+			held[shard] = string(e.Value)
+		}
+	}
+	return held, err
+}
+
+// entries are those of a bucket of which the keys begin with a prefix.
+func entries(ctx context.Context, kv jetstream.KeyValue, prefix string) (all []cluster.Entry, err error) {
+	err = call(ctx, func(ctx context.Context) error {
+		w, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+		if err != nil {
+			return err
+		}
+		defer func() { _ = w.Stop() }() // the bucket is read
+		for {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case e := <-w.Updates():
+				if e == nil { // that was all
+					return nil
+				}
+				if strings.HasPrefix(e.Key(), prefix) {
+					all = append(all, cluster.Entry{Key: e.Key(), Value: e.Value(), Revision: e.Revision()})
+				}
+			}
+		}
+	})
+	slices.SortFunc(all, func(a, b cluster.Entry) int { return strings.Compare(a.Key, b.Key) })
+	return all, err
+}
+
+// registry is a bucket of the facts of the cluster, and one of those who are alive.
+type registry struct{ b *Backend }
+
+// Get implements [cluster.Registry].
+func (r registry) Get(ctx context.Context, key string) (e cluster.Entry, err error) {
+	err = call(ctx, func(ctx context.Context) error {
+		got, err := r.b.registry.Get(ctx, key)
+		if err == nil {
+			e = cluster.Entry{Key: key, Value: got.Value(), Revision: got.Revision()}
+		}
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		err = fmt.Errorf("%w: %s", cluster.ErrMissing, key)
+	}
+	return e, err
+}
+
+// List implements [cluster.Registry].
+func (r registry) List(ctx context.Context, prefix string) ([]cluster.Entry, error) {
+	return entries(ctx, r.b.registry, prefix)
+}
+
+// Put implements [cluster.Registry].
+func (r registry) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	err = call(ctx, func(ctx context.Context) (err error) {
+		revision, err = r.b.registry.Put(ctx, key, value)
+		return err
+	})
+	return revision, err
+}
+
+// Swap implements [cluster.Registry].
+func (r registry) Swap(ctx context.Context, key string, value []byte, revision uint64) (next uint64, err error) {
+	err = call(ctx, func(ctx context.Context) (err error) {
+		if revision == 0 {
+			next, err = r.b.registry.Create(ctx, key, value)
+		} else {
+			next, err = r.b.registry.Update(ctx, key, value, revision)
+		}
+		return err
+	})
+	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, cluster.ErrLost) {
+		err = fmt.Errorf("%w: %s", cluster.ErrChanged, key)
+	}
+	return next, err
+}
+
+// Delete implements [cluster.Registry].
+func (r registry) Delete(ctx context.Context, key string) error {
+	return call(ctx, func(ctx context.Context) error { return r.b.registry.Delete(ctx, key) })
+}
+
+// Beat implements [cluster.Registry].
+func (r registry) Beat(ctx context.Context, key string, value []byte) error {
+	return call(ctx, func(ctx context.Context) error {
+		_, err := r.b.alive.Put(ctx, key, value)
+		return err
+	})
+}
+
+// Alive implements [cluster.Registry].
+func (r registry) Alive(ctx context.Context) ([]cluster.Entry, error) {
+	return entries(ctx, r.b.alive, "")
+}
+
+// Quit implements [cluster.Registry].
+func (r registry) Quit(ctx context.Context, key string) error {
+	return call(ctx, func(ctx context.Context) error { return r.b.alive.Delete(ctx, key) })
+}
+
+// objects are those of one shard in the bucket of all.
+type objects struct {
+	b     *Backend
+	shard int
+}
+
+func (o objects) name(name string) string { return fmt.Sprintf("%d/%s", o.shard, name) }
+
+// Put implements [cluster.Objects].
+func (o objects) Put(ctx context.Context, name string, r io.Reader) error {
+	_, err := o.b.objects.Put(ctx, jetstream.ObjectMeta{Name: o.name(name)}, r)
+	return known(err)
+}
+
+// Get implements [cluster.Objects].
+func (o objects) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	r, err := o.b.objects.Get(ctx, o.name(name))
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		err = fmt.Errorf("%w: %s", cluster.ErrMissing, name)
+	}
+	if err != nil {
+		return nil, known(err)
+	}
+	return r, nil
+}
+
+// Delete implements [cluster.Objects].
+func (o objects) Delete(ctx context.Context, name string) error {
+	err := call(ctx, func(ctx context.Context) error { return o.b.objects.Delete(ctx, o.name(name)) })
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return nil
+	}
+	return err
+}
+
+// List implements [cluster.Objects].
+func (o objects) List(ctx context.Context) (all []cluster.Object, err error) {
+	err = call(ctx, func(ctx context.Context) error {
+		infos, err := o.b.objects.List(ctx)
+		if errors.Is(err, jetstream.ErrNoObjectsFound) {
+			return nil
+		}
+		for _, info := range infos {
+			if name, ok := strings.CutPrefix(info.Name, o.name("")); ok {
+				all = append(all, cluster.Object{Name: name, Size: int64(info.Size)})
+			}
+		}
+		return err
+	})
+	slices.SortFunc(all, func(a, b cluster.Object) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
+}

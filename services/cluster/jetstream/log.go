@@ -1,0 +1,158 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
+	"github.com/seed-7aedc3ff/memdb/services/cluster"
+)
+
+const (
+	// maxMessage bounds a message, whatever the servers would take; headerRoom is what its headers may take.
+	maxMessage = 1 << 20
+	headerRoom = 1 << 10
+	// readBytes is how much is asked for at once.
+	readBytes = 8 << 20
+)
+
+// log is the stream of one shard.
+type log struct {
+	b       *Backend
+	stream  string
+	subject string
+}
+
+// Log implements [cluster.Backend].
+func (b *Backend) Log(ctx context.Context, shard int) (cluster.Log, error) {
+	n := strconv.Itoa(shard)
+	l := &log{b: b, stream: streamPrefix + n, subject: subjectPrefix + n}
+	err := known(retry.Within(ctx, setUpWait, func(ctx context.Context) error {
+		_, err := b.js.Stream(ctx, l.stream)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			err = b.replicated(func(n int) error {
+				_, err := b.js.CreateStream(ctx, jetstream.StreamConfig{
+					Name: l.stream, Subjects: []string{l.subject}, Storage: jetstream.FileStorage, Replicas: n,
+					Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Duplicates: window, DenyDelete: true,
+				})
+				return err
+			})
+			if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another machine was first
+				err = nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return b.enough(ctx, l.stream)
+	}))
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Append implements [cluster.Log].
+func (l *log) Append(ctx context.Context, id string, data []byte, after uint64) (sequence uint64, err error) {
+	err = call(ctx, func(ctx context.Context) error {
+		ack, err := l.b.js.Publish(ctx, l.subject, data, jetstream.WithMsgID(id), jetstream.WithExpectLastSequence(after), jetstream.WithExpectStream(l.stream), jetstream.WithRetryAttempts(0))
+		if err == nil {
+			sequence = ack.Sequence
+		}
+		return err
+	})
+	return sequence, err
+}
+
+// Read implements [cluster.Log].
+func (l *log) Read(ctx context.Context, from, upto uint64, fn func(uint64, []byte) error) error {
+	var consumer jetstream.Consumer
+	err := call(ctx, func(ctx context.Context) (err error) {
+		consumer, err = l.b.js.OrderedConsumer(ctx, l.stream, jetstream.OrderedConsumerConfig{
+			DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), InactiveThreshold: time.Minute,
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxBytes(readBytes))
+	if err != nil {
+		return known(err)
+	}
+	defer messages.Stop()
+	for at := max(from, 1); upto == 0 || at <= upto; at++ {
+		m, err := l.next(ctx, messages, upto > 0)
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if got := meta.Sequence.Stream; got != at {
+			return fmt.Errorf("%w: message %d of %s, message %d came", cluster.ErrMissing, at, l.stream, got)
+		}
+		if err := fn(at, m.Data()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next is the next message. One that is known to be there has a bounded time to come: a request that a server had
+// taken when it lost its lead is never answered.
+func (l *log) next(ctx context.Context, messages jetstream.MessagesContext, there bool) (m jetstream.Msg, err error) {
+	take := func(ctx context.Context) (err error) {
+		m, err = messages.Next(jetstream.NextContext(ctx))
+		return err
+	}
+	if there {
+		return m, call(ctx, take)
+	}
+	err = take(ctx)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return m, known(err)
+}
+
+// Bounds implements [cluster.Log].
+func (l *log) Bounds(ctx context.Context) (first, last uint64, err error) {
+	err = call(ctx, func(ctx context.Context) error {
+		s, err := l.b.js.Stream(ctx, l.stream)
+		if err != nil {
+			return err
+		}
+		state := s.CachedInfo().State
+		first, last = max(state.FirstSeq, 1), state.LastSeq
+		return nil
+	})
+	return first, last, err
+}
+
+// PurgeTo implements [cluster.Log].
+func (l *log) PurgeTo(ctx context.Context, sequence uint64) error {
+	first, last, err := l.Bounds(ctx)
+	if err != nil || sequence < first || last == 0 {
+		return err
+	}
+	return call(ctx, func(ctx context.Context) error {
+		s, err := l.b.js.Stream(ctx, l.stream)
+		if err != nil {
+			return err
+		}
+		return s.Purge(ctx, jetstream.WithPurgeSequence(min(sequence+1, last)))
+	})
+}
+
+// MaxMessage implements [cluster.Log].
+func (l *log) MaxMessage() int { return min(int(l.b.nc.MaxPayload()), maxMessage) - headerRoom }
+
+// Window implements [cluster.Log].
+func (l *log) Window() time.Duration { return window }

@@ -1,0 +1,127 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
+)
+
+// A ShardState is who owns a shard, and how far it is.
+type ShardState struct {
+	// Shard is its number.
+	Shard int `json:"shard"`
+	// Owner is empty where no node owns it now.
+	Owner string `json:"owner"`
+	State
+	// Standbys are nodes that have brought their folder up, and wait for it.
+	Standbys []string `json:"standbys"`
+}
+
+// Here are the states of the shards that this node owns.
+func (n *Node) Here() map[int]State {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out := map[int]State{}
+	for shard, s := range n.mu.slots {
+		if s.shard != nil {
+			out[shard] = s.shard.State()
+		}
+	}
+	return out
+}
+
+// Owners are all shards with their owners, as the leases say now; the states are left empty.
+func (n *Node) Owners(ctx context.Context) ([]ShardState, error) {
+	v, err := look(ctx, n.o.Backend)
+	if err != nil {
+		return nil, unreached("see who owns the shards", err)
+	}
+	out := make([]ShardState, n.facts.Shards)
+	for shard := range out {
+		out[shard] = ShardState{Shard: shard, Owner: v.holders[shard], Standbys: []string{}}
+		if w := v.wants[shard]; w != "" && w != v.holders[shard] {
+			out[shard].Standbys = append(out[shard].Standbys, w)
+		}
+	}
+	return out, nil
+}
+
+// Move has a shard be owned by a node from now on, as long as that lives, and waits until it is.
+// ErrNotFound for a node that does not live.
+func (n *Node) Move(ctx context.Context, shard int, to string) error {
+	what := fmt.Sprintf("move shard %d to %s", shard, to)
+	if shard < 0 || shard >= n.facts.Shards {
+		return fault.Invalid(what, "there is no such shard", fmt.Sprintf("there are 0 to %d", n.facts.Shards-1))
+	}
+	v, err := look(ctx, n.o.Backend)
+	if err != nil {
+		return unreached(what, err)
+	}
+	switch m, lives := v.members[to]; {
+	case !lives:
+		return unknownNode(what, to)
+	case m.Leaving || v.drained[to]:
+		return fault.Invalid(what, "the node is leaving", "start it anew, or name another one")
+	}
+	if _, err := n.o.Backend.Registry().Put(ctx, pinPrefix+strconv.Itoa(shard), []byte(to)); err != nil {
+		return unreached(what, err)
+	}
+	return n.until(ctx, what, func(v *view) bool { return v.holders[shard] == to })
+}
+
+// Drain has a node own no shard from now on, and waits until others have them all. It is over once the
+// node is started anew. ErrInvalid where no other node lives.
+func (n *Node) Drain(ctx context.Context, name string) error {
+	what := "drain " + name
+	v, err := look(ctx, n.o.Backend)
+	if err != nil {
+		return unreached(what, err)
+	}
+	if _, lives := v.members[name]; !lives {
+		return unknownNode(what, name)
+	}
+	v.drained[name] = true
+	if len(v.takers()) == 0 {
+		return fault.Invalid(what, "no other node could take its shards", "start another one first")
+	}
+	if _, err := n.o.Backend.Registry().Put(ctx, drainPrefix+name, []byte(n.o.Name)); err != nil {
+		return unreached(what, err)
+	}
+	return n.until(ctx, what, func(v *view) bool {
+		for _, holder := range v.holders {
+			if holder == name {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// until waits until the others are as they are to be.
+func (n *Node) until(ctx context.Context, what string, reached func(v *view) bool) error {
+	for {
+		v, err := look(ctx, n.o.Backend)
+		if err != nil {
+			return unreached(what, err)
+		}
+		if reached(v) {
+			return nil
+		}
+		if err := retry.Sleep(ctx, askEvery); err != nil {
+			return &fault.Error{Kind: fault.ErrUnavailable, What: what, Why: "it was not done in time, and goes on", Cause: err, Do: "see memdbctl cluster status"}
+		}
+	}
+}
+
+// Verify has a copy of a shard that this node owns be made of the log, and compares it with the
+// database. ErrNotOwner where it does not own it, ErrCorrupt where the two differ.
+func (n *Node) Verify(ctx context.Context, shard int) (lsn uint64, err error) {
+	of, _, err := n.owns(shard)
+	if err != nil {
+		return 0, err
+	}
+	return of.Verify(ctx)
+}

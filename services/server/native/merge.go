@@ -1,0 +1,252 @@
+package native
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+)
+
+// What is asked of somebody whose shard is not known is answered from the parts of all shards of a
+// cluster.
+
+// gathered has each shard answer a list, and returns the lines of all in the order of the shards,
+// with how much is damaged.
+func gathered[T any](p *server.Parts) (all []T, unreadable int, err error) {
+	parts, err := p.Ask(nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, part := range parts {
+		lines, last := part.LinesOf()
+		var e end
+		if err := json.Unmarshal(last, &e); err != nil || !e.End {
+			return nil, 0, server.Fail(statusCut, "failed", "the list of shard %d was cut off", part.Shard)
+		}
+		unreadable += e.Unreadable
+		for _, line := range lines {
+			var v T
+			if err := json.Unmarshal(line, &v); err != nil {
+				return nil, 0, err
+			}
+			all = append(all, v)
+		}
+	}
+	return all, unreadable, nil
+}
+
+// statusCut is that of a list that another node began and did not end.
+const statusCut = http.StatusBadGateway
+
+// A named line is one of which the name is known.
+type named struct {
+	raw
+	name string
+}
+
+func namedBy(key string) func(r raw) string {
+	return func(r raw) string {
+		var of map[string]json.RawMessage
+		var name string
+		if json.Unmarshal(r, &of) == nil && json.Unmarshal(of[key], &name) == nil {
+			return name
+		}
+		return ""
+	}
+}
+
+var (
+	byUser  = namedBy("user")
+	byAgent = namedBy("id")
+)
+
+// mergeLines answers the lines of all shards, in the order of their names.
+func mergeLines(name func(r raw) string) func(c *server.Call, p *server.Parts) error {
+	return func(c *server.Call, p *server.Parts) error {
+		lines, unreadable, err := gathered[raw](p)
+		if err != nil {
+			return err
+		}
+		all := make([]named, len(lines))
+		for i, l := range lines {
+			all[i] = named{l, name(l)}
+		}
+		slices.SortStableFunc(all, func(a, b named) int { return strings.Compare(a.name, b.name) })
+		a := &ask{Call: c}
+		return a.list(func(s *stream) error {
+			s.end.Unreadable = unreadable
+			for _, l := range all {
+				if err := s.write(json.RawMessage(l.raw)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// mergeGroups adds up the groups of all shards. One that several have, as that of an agent, stands
+// where the first has it.
+func mergeGroups(c *server.Call, p *server.Parts) error {
+	lines, unreadable, err := gathered[memory.GroupSize](p)
+	if err != nil {
+		return err
+	}
+	sums := map[memory.Scope]int{} // places in all
+	var all []memory.GroupSize
+	for _, g := range lines {
+		i, known := sums[g.Scope]
+		if !known {
+			sums[g.Scope] = len(all)
+			all = append(all, g)
+			continue
+		}
+		of := &all[i]
+		of.Memories += g.Memories
+		if g.First.Before(of.First) {
+			of.First = g.First
+		}
+		if g.Last.After(of.Last) {
+			of.Last = g.Last
+		}
+	}
+	slices.SortStableFunc(all, func(a, b memory.GroupSize) int {
+		return cmp.Or(strings.Compare(a.User, b.User), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Run, b.Run))
+	})
+	a := &ask{Call: c}
+	return a.list(func(s *stream) error {
+		s.end.Unreadable = unreadable
+		return writeAll(s, all)
+	})
+}
+
+// mergeMemories answers a list of memories in the order of their creation, or of their last change.
+// It has no pages: a mark says where a list goes on in one database, and here are several.
+func mergeMemories(c *server.Call, p *server.Parts) error {
+	const doing = "list memories of all shards"
+	q := c.R.URL.Query()
+	at := func(r *exchange.Record) int64 { return r.CreatedAt.UnixNano() }
+	switch q.Get("order_by") {
+	case "":
+		q.Set("order_by", "created_at") // the order of storing is that of one database
+	case "created_at":
+	case "updated_at":
+		at = func(r *exchange.Record) int64 { return r.UpdatedAt.UnixNano() }
+	default:
+		return invalid(doing, "the shards are merged by created_at and updated_at alone", "leave order_by out, or name the user")
+	}
+	if q.Has("after") {
+		return invalid(doing, "there are no pages", "ask for all=true, or name the user")
+	}
+	limit, err := (&ask{Call: c, params: []param{upTo}, values: countIn(q.Get("limit"))}).limit(defaultPage)
+	if err != nil {
+		return err
+	}
+	p.Query(q)
+	all, unreadable, err := gathered[exchange.Record](p)
+	if err != nil {
+		return err
+	}
+	down := q.Get("descending") == "true"
+	slices.SortStableFunc(all, func(a, b exchange.Record) int {
+		if down {
+			a, b = b, a
+		}
+		return cmp.Compare(at(&a), at(&b))
+	})
+	cut := q.Get("all") != "true" && len(all) > limit
+	a := &ask{Call: c}
+	return a.list(func(s *stream) error {
+		s.end.Unreadable = unreadable
+		if cut {
+			all, s.end.Limit = all[:limit], "limit"
+		}
+		return writeAll(s, all)
+	})
+}
+
+// defaultPage is how many a list has where that is not said.
+const defaultPage = 100
+
+// countIn is a limit as a call has it. The shards have refused what is no number by then.
+func countIn(s string) map[string][]any {
+	n, err := readCount(s)
+	if err != nil {
+		return nil
+	}
+	return map[string][]any{"limit": {n}}
+}
+
+// usualHits is how many hits a recall has where that is not said, as in the engine.
+const usualHits = 10
+
+// mergeRecall answers a recall from all shards as one database with everything would: the statistics
+// of all are summed in two rounds, each shard ranks its own by the sums, and the hits are joined by
+// their scores. Equal ones stand in the order of their creation.
+func mergeRecall(c *server.Call, p *server.Parts) error {
+	var asked map[string]json.RawMessage
+	if err := json.Unmarshal(p.Body(), &asked); err != nil {
+		return invalid("recall", err.Error(), "")
+	}
+	limit := usualHits
+	if of, given := asked["limit"]; given {
+		if err := json.Unmarshal(of, &limit); err != nil {
+			return invalid("recall", "the limit is no number", "")
+		}
+	}
+	var sum memory.Statistics
+	for range 2 {
+		parts, err := askWith(p, asked, ofParts{Sum: &sum, Count: true})
+		if err != nil {
+			return err
+		}
+		sum = memory.Statistics{}
+		for _, part := range parts {
+			var s memory.Statistics
+			if err := json.Unmarshal(part.Body, &s); err != nil {
+				return err
+			}
+			if err := sum.Add(&s); err != nil {
+				return err
+			}
+		}
+	}
+	parts, err := askWith(p, asked, ofParts{Sum: &sum})
+	if err != nil {
+		return err
+	}
+	out := recalled{Hits: []exchange.Hit{}}
+	for _, part := range parts {
+		var found recalled
+		if err := json.Unmarshal(part.Body, &found); err != nil {
+			return err
+		}
+		out.Hits = append(out.Hits, found.Hits...)
+		out.Unreadable += found.Unreadable
+		out.Unembedded = cmp.Or(out.Unembedded, found.Unembedded)
+	}
+	slices.SortStableFunc(out.Hits, func(a, b exchange.Hit) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), a.CreatedAt.Compare(b.CreatedAt.Time))
+	})
+	out.Hits = out.Hits[:min(len(out.Hits), limit)]
+	return c.Reply(http.StatusOK, out)
+}
+
+// askWith asks all shards, with what the call asked and what the parts need beside it.
+func askWith(p *server.Parts, asked map[string]json.RawMessage, of ofParts) ([]server.Part, error) {
+	b, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
+	}
+	asked["parts"] = b
+	body, err := json.Marshal(asked)
+	if err != nil {
+		return nil, err
+	}
+	return p.Ask(body)
+}

@@ -1,0 +1,343 @@
+package native
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+)
+
+// world is a cluster of databases in memory, and which node serves each.
+type world struct {
+	t       *testing.T
+	dbs     []*engine.DB
+	owner   []atomic.Int32
+	stale   []atomic.Int32 // who has served it, and cannot ask
+	nodes   []*httptest.Server
+	keys    *server.Keys
+	refused atomic.Int64 // how often a node was asked for a shard that it does not serve
+}
+
+// member is a node of the world.
+type member struct {
+	w     *world
+	n     int
+	stale map[int]string // where it takes shards to be
+}
+
+func (m *member) Count() int { return len(m.w.dbs) }
+
+func (m *member) Of(o scope.Owner) int {
+	h := fnv.New32a()
+	name := "u" + o.User
+	if o.User == "" {
+		name = "a" + o.Agent
+	}
+	_, _ = io.WriteString(h, name)
+	return int(h.Sum32() % uint32(len(m.w.dbs)))
+}
+
+func (m *member) Use(_ context.Context, shard int) (server.Tenant, func(), error) {
+	if int(m.w.owner[shard].Load()) != m.n {
+		m.w.refused.Add(1)
+		return server.Tenant{}, nil, &memory.Error{Kind: memory.ErrNotOwner, What: "use a shard"}
+	}
+	return server.Tenant{DB: m.w.dbs[shard]}, func() {}, nil
+}
+
+func (m *member) Stale(_ context.Context, shard int) (server.Tenant, time.Duration, func(), error) {
+	if int(m.w.stale[shard].Load()) != m.n {
+		return server.Tenant{}, 0, nil, &memory.Error{Kind: memory.ErrNotOwner, What: "use a shard"}
+	}
+	return server.Tenant{DB: m.w.dbs[shard]}, 1500 * time.Millisecond, func() {}, nil
+}
+
+func (m *member) Where(_ context.Context, shard int, anew bool) (string, error) {
+	if at, known := m.stale[shard]; known && !anew {
+		return at, nil
+	}
+	of := m.w.owner[shard].Load()
+	if of < 0 {
+		return "", &memory.Error{Kind: memory.ErrUnavailable, What: "find the shard", Why: "no node serves it"}
+	}
+	return m.w.nodes[of].URL, nil
+}
+
+func (m *member) Secret() []byte          { return []byte("of the cluster") }
+func (m *member) Client() *http.Client    { return http.DefaultClient }
+func (m *member) Failed() error           { return nil }
+func (m *member) Metrics(io.Writer) error { return nil }
+
+func newWorld(t *testing.T, shards, nodes int, keyed bool) *world {
+	t.Helper()
+	w := &world{t: t, owner: make([]atomic.Int32, shards), stale: make([]atomic.Int32, shards)}
+	for i := range shards {
+		db, err := engine.OpenMemory(nil)
+		testdb.NoError(t, err)
+		t.Cleanup(func() { testdb.NoError(t, db.Close()) })
+		w.dbs = append(w.dbs, db)
+		w.owner[i].Store(int32(i % nodes))
+		w.stale[i].Store(-1)
+	}
+	if keyed {
+		var err error
+		w.keys, err = server.OpenKeys(filepath.Join(t.TempDir(), server.KeysName), time.Now)
+		testdb.NoError(t, err)
+	}
+	for n := range nodes {
+		s := server.New(nil, server.Options{Keys: w.keys, MoveWait: 300 * time.Millisecond, Shards: &member{w: w, n: n, stale: map[int]string{}}})
+		s.Mount(New())
+		h := httptest.NewServer(s.Handler())
+		t.Cleanup(h.Close)
+		w.nodes = append(w.nodes, h)
+	}
+	return w
+}
+
+// ask asks a node.
+func (w *world) ask(node int, method, path, body string, headers ...string) (status int, answer string) {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.nodes[node].URL+base+path, strings.NewReader(body))
+	testdb.NoError(w.t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	reply, err := http.DefaultClient.Do(r)
+	testdb.NoError(w.t, err)
+	defer func() { _ = reply.Body.Close() }()
+	b, err := io.ReadAll(reply.Body)
+	testdb.NoError(w.t, err)
+	return reply.StatusCode, string(b)
+}
+
+func (w *world) want(node int, method, path, body string, status int, part string, headers ...string) string {
+	w.t.Helper()
+	got, answer := w.ask(node, method, path, body, headers...)
+	if got != status || !strings.Contains(answer, part) {
+		w.t.Errorf("node %d, %s %s %.100s: %d %s, want %d %s", node, method, path, body, got, answer, status, part)
+	}
+	return answer
+}
+
+// TestShards: any node answers for any user, and each user is in one shard.
+func TestShards(t *testing.T) {
+	w := newWorld(t, 7, 3, false)
+	const users = 40
+	for u := range users {
+		w.want(u%3, "POST", "/memories", fmt.Sprintf(`{"id":"m","user":"user%d","agent":"planner","text":"user%d likes tea number %d"}`, u, u, u), 201, `"stored":true`)
+	}
+	for u := range users {
+		for node := range 3 {
+			w.want(node, "GET", fmt.Sprintf("/memories/m?user=user%d", u), "", 200, fmt.Sprintf("user%d likes", u))
+			w.want(node, "POST", "/recall", fmt.Sprintf(`{"user":"user%d","query":"tea"}`, u), 200, fmt.Sprintf("user%d likes", u))
+			w.want(node, "GET", fmt.Sprintf("/memories?user=user%d", u), "", 200, `"count":1`)
+		}
+	}
+	all, filled := 0, 0
+	for _, db := range w.dbs {
+		n, err := db.Memories().Count(t.Context(), memory.ListQuery{AllScopes: true})
+		testdb.NoError(t, err)
+		all += n
+		if n > 0 {
+			filled++
+		}
+	}
+	if all != users || filled != 7 {
+		t.Errorf("%d memories in %d shards", all, filled)
+	}
+	w.want(1, "GET", "/count?all_scopes=true", "", 200, `{"count":40}`)
+	w.want(1, "GET", "/count?agent=planner", "", 200, `{"count":40}`)
+	w.want(1, "GET", "/users", "", 200, `"count":40`)
+	w.want(1, "GET", "/groups?all_scopes=true&by=agent", "", 200, `"memories":40`)
+	lines := strings.Split(w.want(2, "GET", "/memories?agent=planner&limit=30&descending=true", "", 200, `"limit":"limit"`), "\n")
+	last := time.Now()
+	for _, line := range lines[:30] {
+		var r exchange.Record
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.CreatedAt.After(last) {
+			t.Fatal(line, last, err)
+		}
+		last = r.CreatedAt.Time
+	}
+	if len(lines) != 32 {
+		t.Error(lines)
+	}
+	w.want(0, "GET", "/memories?agent=planner&after=x", "", 400, "no pages")
+	w.want(0, "GET", "/memories?agent=planner&order_by=importance", "", 400, "created_at")
+}
+
+// TestShardsRefuse: what a shard alone can answer is refused by name where none is named.
+func TestShardsRefuse(t *testing.T) {
+	w := newWorld(t, 4, 2, false)
+	w.want(0, "POST", "/memories", `{"id":"m","user":"ada","text":"tea"}`, 201, "")
+	of := (&member{w: w}).Of(scope.Owner{User: "ada"})
+	w.want(0, "GET", "/stats", "", 400, "Memdb-Shard")
+	for node := range 2 {
+		w.want(node, "GET", "/stats", "", 200, `"memories":1`, server.ShardHeader, fmt.Sprint(of))
+		w.want(node, "GET", "/count?all_scopes=true", "", 200, `{"count":0}`, server.ShardHeader, fmt.Sprint((of+1)%4))
+	}
+	w.want(0, "GET", "/stats", "", 400, "0 to 3", server.ShardHeader, "4")
+	w.want(0, "DELETE", "/memories?all_scopes=true&all=true", "", 400, "name the user")
+	w.want(0, "POST", "/memories", `{"id":"x","user":"ada","text":"tea"}`, 400, "", server.ShardHeader, fmt.Sprint((of+1)%4))
+	two := `{"memories":[{"user":"ada","text":"a"},{"user":"%s","text":"b"}]}`
+	other := "bob"
+	for i := 0; (&member{w: w}).Of(scope.Owner{User: other}) == of; i++ {
+		other = fmt.Sprint("bob", i)
+	}
+	w.want(0, "POST", "/memories/batch", fmt.Sprintf(two, other), 400, "a call for each user")
+	w.want(0, "POST", "/import", `{"type":"memory","user":"ada","text":"tea"}`, 400, "Memdb-Shard")
+	w.want(0, "POST", "/facts/reset?yes=true", "", 400, "Memdb-Shard")
+	w.want(0, "PUT", "/kv/k?user=ada", `{"value":1}`, 200, "")
+	w.want(1, "GET", "/kv/k?user=ada", "", 200, "1")
+	// An agent's own has a shard, and is not what users have beside the agent.
+	w.want(1, "PUT", "/kv/k?agent=planner", `{"value":2}`, 200, "")
+	w.want(0, "GET", "/kv/k?agent=planner", "", 200, "2")
+	w.want(1, "POST", "/memories", `{"id":"own","agent":"planner","text":"plans"}`, 201, "")
+	w.want(0, "GET", "/memories/own?agent=planner&user=", "", 200, "plans")
+}
+
+// TestShardsMoved: a node that has not heard of a move finds the shard, and a shard that nobody
+// serves is said to be unavailable.
+func TestShardsMoved(t *testing.T) {
+	w := newWorld(t, 2, 3, false)
+	of := (&member{w: w}).Of(scope.Owner{User: "ada"})
+	w.owner[of].Store(1)
+	w.want(0, "POST", "/memories", `{"id":"m","user":"ada","text":"tea"}`, 201, "")
+	stale := server.New(nil, server.Options{Shards: &member{w: w, n: 2, stale: map[int]string{of: w.nodes[0].URL}}})
+	stale.Mount(New())
+	h := httptest.NewServer(stale.Handler())
+	defer h.Close()
+	reply, err := http.Get(h.URL + base + "/memories/m?user=ada")
+	testdb.NoError(t, err)
+	if _ = reply.Body.Close(); reply.StatusCode != 200 {
+		t.Errorf("behind a move: %d", reply.StatusCode)
+	}
+	// A call waits for a shard that moves.
+	w.owner[of].Store(-1)
+	back := time.AfterFunc(100*time.Millisecond, func() { w.owner[of].Store(2) })
+	w.want(0, "GET", "/memories/m?user=ada", "", 200, "tea")
+	w.want(1, "GET", "/count?all_scopes=true", "", 200, `{"count":1}`)
+	back.Stop()
+	w.owner[of].Store(-1)
+	w.want(1, "GET", "/count?all_scopes=true", "", 503, "unavailable")
+	w.want(0, "GET", "/memories/m?user=ada", "", 503, "unavailable")
+	// Reads go on where who has served it cannot ask, and say how old they may be; writes do not.
+	w.stale[of].Store(0)
+	w.want(0, "GET", "/memories/m?user=ada", "", 200, "tea")
+	w.want(0, "POST", "/recall", `{"user":"ada","query":"tea"}`, 200, "tea")
+	w.want(0, "POST", "/memories", `{"user":"ada","text":"more tea"}`, 503, "unavailable")
+	reply, err = http.Get(w.nodes[0].URL + base + "/memories/m?user=ada")
+	testdb.NoError(t, err)
+	if _ = reply.Body.Close(); reply.Header.Get(server.StaleHeader) != "1500" {
+		t.Errorf("%v", reply.Header)
+	}
+}
+
+// TestShardsForeign: what claims to come from a node and does not is refused, and so is what a
+// client says of shards.
+func TestShardsForeign(t *testing.T) {
+	w := newWorld(t, 2, 2, true)
+	ada, _, err := w.keys.Add([]memory.Scope{{User: "ada"}}, false)
+	testdb.NoError(t, err)
+	key := []string{"Authorization", "Bearer " + ada}
+	for node := range 2 {
+		w.want(node, "POST", "/memories", fmt.Sprintf(`{"id":"m%d","text":"tea %d"}`, node, node), 201, "", key...)
+		w.want(node, "GET", "/memories/m0?user=bob", "", 403, "", key...)
+		w.want(node, "GET", "/memories/m0", "", 200, "tea 0", key...)
+		w.want(node, "GET", "/memories/m0?user=ada", "", 401, "")
+		w.want(node, "GET", "/memories/m0?user=ada", "", 403, "", append(key, server.ShardHeader, "0")...)
+		w.want(node, "GET", "/memories/m0?user=ada", "", 401, "", "Memdb-Inner", "e30.e30")
+		w.want(node, "GET", "/memories/m0?user=ada", "", 401, "", "Memdb-Inner", "nonsense")
+	}
+	alone := newFixture(t, false)
+	r := httptest.NewRequest("GET", base+"/memories/m?user=ada", nil)
+	r.Header.Set("Memdb-Inner", "e30.e30")
+	out := httptest.NewRecorder()
+	alone.h.ServeHTTP(out, r)
+	if out.Code != 401 {
+		t.Errorf("without a cluster: %d", out.Code)
+	}
+}
+
+// TestShardsAnswer: no route fails for want of a database, whatever it is asked.
+func TestShardsAnswer(t *testing.T) {
+	w := newWorld(t, 3, 2, false)
+	for _, d := range New().Routes {
+		method, path, _ := strings.Cut(d.Pattern, " ")
+		path = strings.TrimPrefix(strings.NewReplacer("{id}", "x", "{what}", "user", "{index}", "text", "{user}", "ada", "{run}", "r", "{name}", "n", "{key}", "k").Replace(path), base)
+		for _, query := range []string{"", "?user=ada", "?agent=planner", "?yes=true"} {
+			status, answer := w.ask(0, method, path+query, `{}`)
+			var told struct {
+				Error struct{ Code string }
+			}
+			_ = json.Unmarshal([]byte(answer), &told)
+			if status == http.StatusInternalServerError || told.Error.Code == "internal" {
+				t.Errorf("%s%s: %d %s", d.Pattern, query, status, answer)
+			}
+		}
+	}
+}
+
+// TestShardsRecall: a recall of all shards finds what one database with everything finds.
+func TestShardsRecall(t *testing.T) {
+	w, one := newWorld(t, 5, 3, false), newFixture(t, false)
+	words := strings.Fields("tea green black garden train journey doctor music piano plan")
+	for i := range 120 {
+		body := fmt.Sprintf(`{"id":"m%d","user":"user%d","agent":"planner","run":"r%d","text":"%s and %s with %s, number %d"}`,
+			i, i%17, i%4, words[i*i%10], words[(i/3)%10], words[(i*7)%10], i)
+		w.want(i%3, "POST", "/memories", body, 201, "")
+		if out := one.do("", "POST", "/memories", body); out.Code != 201 {
+			t.Fatal(out.Body)
+		}
+	}
+	type hit struct {
+		ID    string
+		Score float64
+	}
+	read := func(answer string) (hits []hit) {
+		var of struct{ Hits []hit }
+		testdb.NoError(t, json.Unmarshal([]byte(answer), &of))
+		if !slices.IsSortedFunc(of.Hits, func(a, b hit) int { return cmp.Compare(b.Score, a.Score) }) {
+			t.Error(of.Hits)
+		}
+		// Equal ones stand in the order of creation, of which milliseconds say too little here.
+		slices.SortFunc(of.Hits, func(a, b hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ID, b.ID)) })
+		return of.Hits
+	}
+	for _, profile := range []string{"text", "best"} {
+		for _, query := range []string{"green tea", "a journey by train", "number 17", "music", "zebra"} {
+			body := fmt.Sprintf(`{"agent":"planner","query":%q,"profile":%q,"limit":120,"only_words":true,"one_look":true,"no_touch":true}`, query, profile)
+			want := read(one.do("", "POST", "/recall", body).Body.String())
+			for node := range 3 {
+				if got := read(w.want(node, "POST", "/recall", body, 200, "")); !slices.Equal(got, want) {
+					t.Errorf("node %d, %s %q:\n%v\nwant\n%v", node, profile, query, got, want)
+				}
+			}
+			if len(want) == 0 && query != "zebra" {
+				t.Error(query, "found nothing")
+			}
+		}
+	}
+	w.want(0, "POST", "/recall", `{"agent":"planner","query":"tea","profile":"substrate"}`, 400, "substrate")
+	w.want(0, "POST", "/recall", `{"agent":"planner","query":"tea","explain":true}`, 400, "a plan")
+	w.want(0, "POST", "/recall", `{"user":"user1","query":"tea","parts":{"count":true}}`, 400, "nodes of a cluster")
+	w.want(0, "POST", "/recall", `{"query":"tea"}`, 400, "scope")
+	w.want(0, "POST", "/recall", `{"all_scopes":true,"query":"number 17","limit":1}`, 200, "m17")
+	w.want(0, "POST", "/recall", `{"scopes":[{"user":"user1"},{"user":"user2"},{"user":"user3"}],"query":"number","limit":100,"only_words":true}`, 200, "user3")
+}
