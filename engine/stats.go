@@ -155,6 +155,9 @@ type SpaceInfo struct {
 	// BlockBytes are those of them that blocks of neighbours' codes take: 0 where there are few
 	// vectors, or so many that the blocks would be more than their share of the memory budget.
 	BlockBytes int64 `json:"block_bytes,omitempty"`
+	// CellBytes are those that bits take by which all are compared: 0 where there are few
+	// vectors, or so many that a walk comes first.
+	CellBytes int64 `json:"cell_bytes,omitempty"`
 	// FileBytes are those of codes beyond their share of the memory budget, which
 	// lie in a file.
 	FileBytes int64 `json:"file_bytes,omitempty"`

@@ -204,7 +204,7 @@ func spaceInfo(s *spaces.Space) SpaceInfo {
 	linked := min(int64(st.Linked-st.Removed), used)
 	return SpaceInfo{
 		Name: s.Name, Dim: s.Dim, Metric: s.Metric.String(), Model: s.Model, Base: s.Base,
-		Vectors: used, Linked: linked, Unlinked: used - linked, Bytes: s.Bytes(), BlockBytes: st.BlockBytes, FileBytes: st.FileBytes,
+		Vectors: used, Linked: linked, Unlinked: used - linked, Bytes: s.Bytes(), BlockBytes: st.BlockBytes, CellBytes: st.CellBytes, FileBytes: st.FileBytes,
 	}
 }
 

@@ -644,6 +644,10 @@ func TestPlanSaysMiss(t *testing.T) {
 	if err := db.WaitIndexed(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	st, err := db.Stats(t.Context())
+	if err != nil || st.Spaces[0].CellBytes < 4500*(64/8+5*4) || st.Spaces[0].CellBytes > st.Spaces[0].Bytes {
+		t.Errorf("%+v, %v: cells take at least their bits, and five numbers a vector", st.Spaces, err)
+	}
 	for range 20 {
 		q := memory.Query{Scope: ada, Embedding: randomVec(rng, 6), Profile: memory.ProfileVector, Explain: true, NoTouch: true}
 		r, err := m.Recall(t.Context(), q)

@@ -31,9 +31,14 @@ func (x *Index) celled() bool {
 	return rows >= int64(x.cfg.Celled) && rows <= mostCelled
 }
 
+// links reports whether Link has anything to do with so few rows.
+func (x *Index) links() bool {
+	return x.graph.linked.Load() > 0 || x.graph.rows.Load() >= int64(x.cfg.Crossover)
+}
+
 // cellsDue reports whether Link has rows to give places to.
 func (x *Index) cellsDue() bool {
-	if !x.celled() {
+	if !x.celled() || !x.links() {
 		return false
 	}
 	all, fresh := x.coding.Load().cover.look()

@@ -232,8 +232,8 @@ type Stats struct {
 	Removed int   // of the linked ones
 	Pending int   // not linked yet, which searches score one by one
 	Bytes   int64 // see [Index.Bytes]
-	// BlockBytes is what blocks take of them.
-	BlockBytes int64
+	// BlockBytes is what blocks take of them, CellBytes what cells do.
+	BlockBytes, CellBytes int64
 	// FileBytes is what rows take in the file.
 	FileBytes int64
 }
@@ -247,7 +247,8 @@ func (x *Index) Stats() Stats {
 		Linked:  x.Linked(),
 		Removed: int(x.graph.dead.Load()),
 		Pending: len(*x.graph.pending.Load()),
-		Bytes:   memory, BlockBytes: x.graph.blocks.Load().memory(x.length.Load()), FileBytes: file,
+		Bytes:   memory, BlockBytes: x.graph.blocks.Load().memory(x.length.Load()),
+		CellBytes: x.coding.Load().cover.bytes(), FileBytes: file,
 	}
 }
 
@@ -265,7 +266,7 @@ func (x *Index) Work() uint64 { return x.graph.work.Load() }
 // Due reports whether Link has anything to do.
 func (x *Index) Due() bool {
 	g := &x.graph
-	return x.Pending() > 0 && (g.linked.Load() > 0 || g.rows.Load() >= int64(x.cfg.Crossover)) || g.repairDue() || x.blocksDue() || x.cellsDue()
+	return x.Pending() > 0 && x.links() || g.repairDue() || x.blocksDue() || x.cellsDue()
 }
 
 // keepsRows says whether float32 rows are kept beside the codes.

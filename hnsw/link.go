@@ -45,7 +45,7 @@ func (x *Index) Link(ctx context.Context, upto uint32) (err error) {
 	// own among them, don't go there.
 	upto = min(upto, x.length.Load())
 	left := len(*g.pending.Load())
-	if g.linked.Load() == 0 && g.rows.Load() < int64(x.cfg.Crossover) {
+	if !x.links() {
 		return ctx.Err()
 	}
 	x.gatherEquals()
