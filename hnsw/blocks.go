@@ -39,7 +39,7 @@ func blockBits(dim int) int {
 	if dim < leastBlockBits {
 		return 0
 	}
-	n := min(max(2*dim/3, allBits), mostBlockBits)
+	n := min(max(3*dim/5, allBits), mostBlockBits)
 	return min(n, dim) / simd.BlockGrain * simd.BlockGrain
 }
 

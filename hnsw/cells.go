@@ -29,7 +29,7 @@ const (
 	leastCellBits = 64
 	// mostCelled is how many rows have cells at most: of more, looking at all takes longer
 	// than a walk, even one that keeps many candidates.
-	mostCelled = 1 << 18
+	mostCelled = 1 << 17
 	// rowsPerCell is how many rows a cell has in the mean where there are few cells.
 	rowsPerCell           = 128
 	leastCells, mostCells = 16, 512

@@ -20,7 +20,7 @@
 //
 // # Cells
 //
-// Up to a quarter of a million rows lie in cells as well, by one bit a component about the
+// Up to 131,072 rows lie in cells as well, by one bit a component about the
 // nearest of some hundred centres, by which a search looks at all of them at about the cost
 // of a walk that finds nearly all of the best: see [Cascade]. That is how a search is
 // answered that asks for no number of candidates, and the second look of one that a walk
