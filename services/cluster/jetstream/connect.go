@@ -65,6 +65,7 @@ type Backend struct {
 
 	leases, registry, alive jetstream.KeyValue
 	objects                 jetstream.ObjectStore
+	seen                    seenLeases
 }
 
 var _ cluster.Backend = (*Backend)(nil)
