@@ -64,6 +64,13 @@ func (p *process) kill() {
 	}
 }
 
+func (p *process) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // start starts a process of this binary.
 func start(t testing.TB, name, role string, lines func(string)) *process {
 	t.Helper()
@@ -206,7 +213,7 @@ func runNode(name, dir string, addresses []string, writers string, insecure bool
 	say := func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Printf(format+"\n", args...)
+		fmt.Fprintf(os.Stdout, format+"\n", args...)
 	}
 	for life := 0; ; life++ {
 		s, err := owned(ctx, shardOptions(b, name, dir))
