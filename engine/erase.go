@@ -544,6 +544,9 @@ func (db *DB) erase(ctx, wait context.Context, e *erasure) error {
 		return err
 	}
 	db.erasing.Store(nil)
+	if db.logged != nil && db.logged.erased != nil {
+		db.logged.erased()
+	}
 	return nil
 }
 

@@ -42,6 +42,9 @@ type LogOptions struct {
 	// Wait is how long the log may take to answer before writes are refused with ErrUnavailable; 0: 15
 	// seconds, which an election of a leader may take.
 	Wait time.Duration
+	// Erased is called when an erasure has ended, and the log has that: what was erased is in the log itself
+	// yet, and in what was made of it. nil: nobody is told.
+	Erased func()
 }
 
 const (
@@ -97,7 +100,7 @@ func openLogged(dir string, l LogOptions, o *Options, t *tuning) (*DB, error) {
 		}
 		return at
 	}
-	t.logged = &overLog{log: l.Log, wait: cmp.Or(l.Wait, logWait), floor: floor}
+	t.logged = &overLog{log: l.Log, wait: cmp.Or(l.Wait, logWait), floor: floor, erased: l.Erased}
 	return open(dir, &opts, t)
 }
 
@@ -141,9 +144,11 @@ type overLog struct {
 	log   Log
 	wait  time.Duration
 	floor *atomic.Int64 // the time of the newest commit, in Unix milliseconds
-	db    *DB
-	stop  context.CancelFunc
-	work  sync.WaitGroup // what sends
+	// erased: see LogOptions.
+	erased func()
+	db     *DB
+	stop   context.CancelFunc
+	work   sync.WaitGroup // what sends
 }
 
 var _ store.Log = (*overLog)(nil)

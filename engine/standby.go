@@ -2,15 +2,18 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
@@ -120,6 +123,25 @@ func (s *Standby) Apply(f *wal.Frame) error {
 	}
 	frame := *f // which loses what is there
 	return s.of.take(&frame)
+}
+
+// Erased reports whether an erasure has ended among what was applied, and the files of the folder still have what
+// was erased: see [Standby.Purge].
+func (s *Standby) Erased() bool { return s.of != nil && s.of.erased }
+
+// Purge rewrites the files of the folder where they still have what was erased.
+func (s *Standby) Purge(ctx context.Context) error {
+	if !s.Erased() {
+		return nil
+	}
+	if _, err := s.of.store.Purge(ctx, s.of.store.Rewrite); err != nil {
+		return fault.Within("rewrite the files of "+s.dir, err)
+	}
+	if err := s.of.store.Delete(layout.PurgeKey, pebble.Sync); err != nil {
+		return err
+	}
+	s.of.erased = false
+	return nil
 }
 
 // Sync returns when everything that was applied is on disk.

@@ -177,7 +177,12 @@ var plain sync.Pool
 const mostKept = 16 << 20
 
 // Append appends the form of the frame.
-func (f *Frame) Append(dst []byte) ([]byte, error) {
+func (f *Frame) Append(dst []byte) ([]byte, error) { return f.form(dst, true) }
+
+// AppendPlain is Append without packing: for what is waited for, and not kept for long.
+func (f *Frame) AppendPlain(dst []byte) ([]byte, error) { return f.form(dst, false) }
+
+func (f *Frame) form(dst []byte, pack bool) ([]byte, error) {
 	size := 0
 	for _, b := range f.Batches {
 		size += binary.MaxVarintLen32 + len(b)
@@ -200,15 +205,12 @@ func (f *Frame) Append(dst []byte) ([]byte, error) {
 	}
 	at := len(dst)
 	dst = append(dst, make([]byte, headSize)...)
-	flags := byte(0)
-	enc, err := packer()
-	if err != nil {
+	var (
+		flags byte
+		err   error
+	)
+	if dst, flags, err = packed(dst, raw, pack); err != nil {
 		return nil, err
-	}
-	if packed := enc.EncodeAll(raw, dst[len(dst):]); len(packed) < len(raw) {
-		dst, flags = append(dst, packed...), flagZstd
-	} else {
-		dst = append(dst, raw...)
 	}
 	head := dst[at : at+headSize]
 	copy(head, Magic)
@@ -225,6 +227,20 @@ func (f *Frame) Append(dst []byte) ([]byte, error) {
 	put64(head[80:], uint64(len(dst)-at-headSize))
 	put64(head[sumAt:], sum(head, dst[at+headSize:]))
 	return dst, nil
+}
+
+// packed appends bytes, packed if that is asked for and makes them fewer.
+func packed(dst, raw []byte, pack bool) ([]byte, byte, error) {
+	if pack {
+		enc, err := packer()
+		if err != nil {
+			return nil, 0, err
+		}
+		if packed := enc.EncodeAll(raw, dst[len(dst):]); len(packed) < len(raw) {
+			return append(dst, packed...), flagZstd, nil
+		}
+	}
+	return append(dst, raw...), 0, nil
 }
 
 // sum is the checksum of a frame.

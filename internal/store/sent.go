@@ -40,8 +40,8 @@ type sending struct {
 	sent    uint64 // the number up to which the log has all
 	wanted  uint64 // somebody waits for this number
 	late    bool   // the log has not answered for Config.LogWait
-	tries   uint64 // how often something was sent
 	ended   bool   // nothing is sent any more
+	tries   uint64 // how often something was sent
 }
 
 // Sent says that what is applied is sent to the log of the configuration, behind the batch of the number that
@@ -185,6 +185,14 @@ func (se *sending) add(w Written) {
 	}
 }
 
+// want asks for everything that was applied.
+func (se *sending) want() {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	se.wanted = se.applied
+	se.turn.Broadcast()
+}
+
 // Numbering is the newest state, which is to be closed, and the number of the newest batch in it.
 func (s *Store) Numbering() (Snapshot, uint64) {
 	s.ship.mu.Lock()
@@ -276,7 +284,7 @@ func (s *Store) SyncOwn() error {
 
 // refuse fails the store for what its log has said.
 func (s *Store) refuse(err error) {
-	if e, ok := errors.AsType[*fault.Error](err); ok && e.Kind == fault.ErrNotOwner {
+	if e, ok := errors.AsType[*fault.Error](err); ok && errors.Is(e.Kind, fault.ErrNotOwner) {
 		s.Refuse(e)
 		return
 	}

@@ -175,12 +175,16 @@ func (s *Store) ApplyBatch(b *pebble.Batch, durable bool, c Commit) error {
 		}
 		return apply()
 	}
-	return s.shipped(b, c, func() error {
+	err := s.shipped(b, c, func() error {
 		if durable {
 			s.ship.asked[b] = s.ship.number + 1
 		}
 		return apply()
 	})
+	if err == nil && s.config.Sent != nil {
+		s.ship.sending.want() // the log works while the tables grow
+	}
+	return err
 }
 
 // into applies a batch. A store that is kept in one file notes what it changes.

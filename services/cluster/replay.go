@@ -102,6 +102,7 @@ type follower struct {
 	standby *engine.Standby
 	r       reader
 	has     uint64 // the number of the newest batch in the folder
+	applied int64  // bytes of the batches that were applied
 	until   uint64 // no batch behind this one is applied, 0: all are
 }
 
@@ -222,6 +223,9 @@ func (f *follower) apply(sequence uint64, data []byte) error {
 		return err
 	}
 	f.has = frame.Last
+	for _, b := range frame.Batches {
+		f.applied += int64(len(b))
+	}
 	return nil
 }
 

@@ -109,6 +109,7 @@ type shardState struct {
 	from     int64         // bytes that were sent when the newest snapshot was made
 	snapshot uint64        // the message that the newest snapshot of this owner goes on behind
 	failing  string        // why the newest snapshot could not be made
+	erased   bool          // the log has what was erased: a snapshot is due
 }
 
 // OpenShard takes the lease of a shard, brings its folder up to its log, and opens it. It returns ErrHeld (see
@@ -147,7 +148,7 @@ func (f *follower) own(ctx context.Context) (_ *Shard, err error) {
 	}
 	opts := *s.o.Engine
 	opts.Logger = cmp.Or(opts.Logger, s.o.Logger)
-	db, err := engine.OpenLogged(s.o.Dir, engine.LogOptions{Log: s.owner, Wait: s.o.LogWait}, &opts)
+	db, err := engine.OpenLogged(s.o.Dir, engine.LogOptions{Log: s.owner, Wait: s.o.LogWait, Erased: s.noteErased}, &opts)
 	if err != nil {
 		if errors.Is(err, fault.ErrNotOwner) {
 			err = errors.Join(err, dropFolder(s.o.Dir))
@@ -196,8 +197,21 @@ func (f *follower) take(ctx context.Context, s *Shard) error {
 		}
 		w.at, s.owner, s.epoch = at, w, at.epoch
 		w.told = s.lose
+		if f.standby.Erased() {
+			s.noteErased()
+			if err := f.standby.Purge(ctx); err != nil {
+				return err
+			}
+		}
 		return f.close()
 	}
+}
+
+// noteErased has a snapshot made at once, which takes the place of what still has what was erased.
+func (s *Shard) noteErased() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erased = true
 }
 
 // behindIt runs fn in a goroutine that closing waits for.

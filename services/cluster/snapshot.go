@@ -33,7 +33,7 @@ func (s *Shard) keepSnapshots(ctx context.Context) {
 			return
 		default:
 		}
-		if s.Status().BehindBytes < s.o.SnapshotBytes {
+		if !s.snapshotDue() {
 			continue
 		}
 		if err := s.Snapshot(ctx); err != nil && ctx.Err() == nil {
@@ -43,6 +43,13 @@ func (s *Shard) keepSnapshots(ctx context.Context) {
 	}
 }
 
+func (s *Shard) snapshotDue() bool {
+	behind := s.Status().BehindBytes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.erased || behind >= s.o.SnapshotBytes
+}
+
 // Snapshot keeps everything that the shard has among its objects, in the place of earlier snapshots, and purges the
 // log of what comes before. Calls go on meanwhile.
 func (s *Shard) Snapshot(ctx context.Context) error {
@@ -50,11 +57,15 @@ func (s *Shard) Snapshot(ctx context.Context) error {
 	// be earlier.
 	now := s.owner.state()
 	name, sent := snapshotName(now.at.sequence), now.bytes
+	s.mu.Lock()
+	erased := s.erased
+	s.erased = false
+	s.mu.Unlock()
 	mark, err := s.putSnapshot(ctx, name)
 	s.mu.Lock()
 	s.failing = ""
 	if err != nil {
-		s.failing = err.Error()
+		s.failing, s.erased = err.Error(), s.erased || erased
 	} else {
 		s.snapshot, s.behind, s.from = mark.Sequence, 0, sent
 	}

@@ -23,6 +23,7 @@ type Standby struct {
 
 	mu       sync.Mutex
 	sequence uint64        // of the newest message that was applied
+	applied  int64         // bytes of batches
 	err      error         // why it does not follow now
 	ended    bool          // it is closed or owned
 	news     chan struct{} // closed when any of this changes
@@ -65,11 +66,15 @@ func (s *Standby) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := s.f.catchUp(ctx)
 		if err == nil {
+			err = s.f.standby.Purge(ctx)
+		}
+		if err == nil {
 			s.note(s.f.r.at.sequence, nil)
 			err = s.log.Read(ctx, s.f.r.at.sequence+1, 0, func(sequence uint64, data []byte) error {
 				err := s.f.apply(sequence, data)
 				if err == nil {
 					s.note(sequence, nil)
+					err = s.f.standby.Purge(ctx)
 				}
 				return err
 			})
@@ -90,6 +95,9 @@ func (s *Standby) note(sequence uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sequence, s.err = max(s.sequence, sequence), err
+	if s.f != nil {
+		s.applied = s.f.applied
+	}
 	close(s.news)
 	s.news = make(chan struct{})
 }
@@ -125,6 +133,13 @@ func (s *Standby) Sequence() (sequence uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sequence, s.err
+}
+
+// Applied are the bytes of the batches that were applied since the standby was opened.
+func (s *Standby) Applied() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.applied
 }
 
 // Own ends the following and makes this machine the owner, as [OpenShard] does. In any case the standby is closed.

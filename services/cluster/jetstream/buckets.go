@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
 )
 
@@ -23,8 +24,27 @@ func leaseKey(shard int) string { return strconv.Itoa(shard) }
 // TTL implements [cluster.Leases].
 func (l leases) TTL() time.Duration { return l.b.o.TTL }
 
+const (
+	// acquireTries and acquirePause are for a lease that was given back just now: replicas that answer reads may
+	// not know of it yet.
+	acquireTries = 4
+	acquirePause = 40 * time.Millisecond
+)
+
 // Acquire implements [cluster.Leases].
 func (l leases) Acquire(ctx context.Context, shard int, holder string) (got cluster.Lease, err error) {
+	for try := 1; ; try++ {
+		got, err = l.acquire(ctx, shard, holder)
+		if !errors.Is(err, cluster.ErrHeld) || try == acquireTries {
+			return got, err
+		}
+		if err := retry.Sleep(ctx, acquirePause); err != nil {
+			return got, err
+		}
+	}
+}
+
+func (l leases) acquire(ctx context.Context, shard int, holder string) (got cluster.Lease, err error) {
 	err = call(ctx, func(ctx context.Context) error {
 		revision, err := l.b.leases.Create(ctx, leaseKey(shard), []byte(holder))
 		got = cluster.Lease{Shard: shard, Holder: holder, Revision: revision}

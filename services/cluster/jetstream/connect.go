@@ -45,9 +45,12 @@ const (
 	replicas = 3
 	// window is how long a stream knows the IDs of messages.
 	window = 2 * time.Minute
-	// callWait is how long the answer to a call may take, setUpWait to one that makes a stream or a bucket.
-	callWait  = 2 * time.Second
-	setUpWait = 10 * time.Second
+	// callWait is how long the answer to a call may take: what is asked while there is no leader is never answered,
+	// and is to be asked again. messageWait is how long a message that is there may take to come, setUpWait what
+	// makes a stream or a bucket.
+	callWait    = time.Second
+	messageWait = 3 * time.Second
+	setUpWait   = 10 * time.Second
 	// markerTTL is how long it is known that a value of a bucket has gone.
 	markerTTL = time.Minute
 	// reconnectPause is the pause before the next server is tried.
@@ -98,7 +101,7 @@ func Connect(ctx context.Context, o Options) (_ *Backend, err error) {
 func dial(o Options, url string) (*nats.Conn, error) {
 	opts := []nats.Option{
 		nats.Name(cmp.Or(o.Name, "memdb")), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectPause), nats.ReconnectJitter(0, 0),
-		nats.ReconnectBufSize(-1), nats.Timeout(callWait), nats.PingInterval(2 * callWait), nats.MaxPingsOutstanding(1),
+		nats.ReconnectBufSize(-1), nats.Timeout(2 * callWait), nats.PingInterval(3 * callWait), nats.MaxPingsOutstanding(1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { o.Logger.Warn("a server of the cluster is lost", "error", err) }),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			o.Logger.Info("a server of the cluster is found", "server", nc.ConnectedServerName())

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 )
 
 var (
-	killRounds  = flag.Int("kill.rounds", 3, "rounds of TestKill")
+	killRounds  = flag.Int("kill.rounds", 4, "rounds of TestKill")
 	killWriters = flag.Int("kill.writers", 32, "writers of TestKill")
 )
 
@@ -97,7 +98,7 @@ func (s *servers) leader(ctx context.Context) int {
 // TestKill kills processes again and again, with what they hold, while the owner of a shard is written to: nothing
 // that was acknowledged is lost, nothing is there twice, and the order of each writer is kept.
 //
-// The gate runs three rounds; -kill.rounds=60 goes through all kinds ten times.
+// The gate runs four rounds; -kill.rounds=63 goes through all kinds nine times.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	s := newServers(t, dir, false)
@@ -110,7 +111,7 @@ func TestKill(t *testing.T) {
 	run("a")
 	run("b")
 	o.await(t, 100)
-	kinds := []string{"owner", "follower", "owner and leader", "leader", "two servers", "all servers"}
+	kinds := []string{"owner", "pause of the owner", "follower", "owner and leader", "leader", "two servers", "all servers"}
 	rng := rand.New(rand.NewPCG(uint64(*killRounds), 7))
 	for round := range *killRounds {
 		time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
@@ -135,8 +136,12 @@ func TestKill(t *testing.T) {
 		for _, i := range down {
 			s.all[i].kill()
 		}
-		if strings.HasPrefix(kind, "owner") {
+		paused := kind == "pause of the owner"
+		switch {
+		case strings.HasPrefix(kind, "owner"):
 			nodes[owner].kill()
+		case paused:
+			nodes[owner].signal(t, syscall.SIGSTOP)
 		}
 		if len(down) > 1 { // without a majority nothing is written
 			time.Sleep(time.Second)
@@ -150,8 +155,11 @@ func TestKill(t *testing.T) {
 		for _, i := range down {
 			s.start(i)
 		}
-		if strings.HasPrefix(kind, "owner") {
+		switch {
+		case strings.HasPrefix(kind, "owner"):
 			run(owner)
+		case paused:
+			nodes[owner].signal(t, syscall.SIGCONT)
 		}
 		settled(t, s)
 	}

@@ -66,7 +66,34 @@ func (l *log) Append(ctx context.Context, id string, data []byte, after uint64) 
 		}
 		return err
 	})
+	if errors.Is(err, cluster.ErrLost) {
+		has, herr := l.has(ctx, id, after+1)
+		switch {
+		case has:
+			return after + 1, nil
+		case errors.Is(herr, cluster.ErrUnavailable): // it is sent again, and asked again
+			return 0, herr
+		}
+	}
 	return sequence, err
+}
+
+// has reports whether the stream has the message of an ID at its place: a server that is alone holds the sequence
+// against what it has before it looks at the ID, and after the window no server knows the ID. What a stream has, its
+// quorum has.
+func (l *log) has(ctx context.Context, id string, sequence uint64) (found bool, err error) {
+	err = call(ctx, func(ctx context.Context) error {
+		s, err := l.b.js.Stream(ctx, l.stream)
+		if err != nil {
+			return err
+		}
+		m, err := s.GetMsg(ctx, sequence)
+		if err == nil {
+			found = m.Header.Get(jetstream.MsgIDHeader) == id
+		}
+		return err
+	})
+	return found, err
 }
 
 // Read implements [cluster.Log].
@@ -113,7 +140,8 @@ func (l *log) next(ctx context.Context, messages jetstream.MessagesContext, ther
 		return err
 	}
 	if there {
-		return m, call(ctx, take)
+		err := retry.Within(ctx, messageWait, take)
+		return m, known(err)
 	}
 	err = take(ctx)
 	if ctx.Err() != nil {

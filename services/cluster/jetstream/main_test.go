@@ -64,6 +64,13 @@ func (p *process) kill() {
 	}
 }
 
+func (p *process) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // start starts a process of this binary.
 func start(t testing.TB, name, role string, lines func(string)) *process {
 	t.Helper()

@@ -55,7 +55,11 @@ func (o *ServerOptions) config() string {
 	var b strings.Builder
 	q := strconv.Quote
 	fmt.Fprintf(&b, "server_name: %s\nlisten: %s\nmax_payload: 2MB\n", q(o.Name), q(o.Listen))
-	fmt.Fprintf(&b, "jetstream { store_dir: %s, sync_interval: %s }\n", q(o.Dir), map[bool]string{true: "2m", false: "always"}[o.SyncSeldom])
+	sync := "always"
+	if o.SyncSeldom {
+		sync = "2m"
+	}
+	fmt.Fprintf(&b, "jetstream { store_dir: %s, sync_interval: %s }\n", q(o.Dir), q(sync))
 	fmt.Fprintf(&b, "accounts {\n  MEMDB { jetstream: enabled, users: [ { user: %s, password: %s } ] }\n  SYS { users: [ { user: %s, password: %s } ] }\n}\nsystem_account: SYS\n",
 		q(User), q(o.Password), q(SystemUser), q(o.Password))
 	if len(o.Routes) > 0 {

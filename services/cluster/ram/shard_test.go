@@ -1,6 +1,7 @@
 package ram_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -409,4 +410,50 @@ func TestShardBadInput(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestShardErased: what was erased is soon in no message, no object and no folder of a standby.
+func TestShardErased(t *testing.T) {
+	r := newRig(t, ram.Options{})
+	a, net := r.open("a")
+	const secret = "xylophonequartz"
+	mustStore(t, a, "one", "the word is "+secret)
+	if err := a.Snapshot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustStore(t, a, "and again "+secret)
+	b, err := cluster.Follow(t.Context(), r.options("b", r.store.Client()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	db, done, err := a.Use(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Erase(t.Context(), engine.EraseQuery{User: "ada"}); err != nil {
+		t.Fatal(err)
+	}
+	done()
+	snapshot := a.Status().Snapshot
+	for limit := time.Now().Add(20 * time.Second); a.Status().Snapshot == snapshot; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("no snapshot was made")
+		}
+	}
+	if err := b.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, all := r.store.Messages(0); bytes.Contains(bytes.Join(all, nil), []byte(secret)) {
+		t.Error("a message has what was erased")
+	}
+	objects, err := net.Objects(0).List(t.Context())
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("%v, %v", objects, err)
+	}
+	verified(t, a)
 }
