@@ -82,7 +82,7 @@ func openLogged(dir string, l LogOptions, o *Options, t *tuning) (*DB, error) {
 	case l.Log == nil:
 		return nil, fault.Invalid(doingOpen(dir), "there is no log", "give one, or open it by Open")
 	case o.Archive != nil || o.Durability == Buffered || o.ReadOnly || o.Salvage:
-		return nil, fault.Invalid(doingOpen(dir), "an option does not go with a log, which keeps what is written", "leave out Archive, Durability, ReadOnly and Salvage")
+		return nil, fault.Invalid(doingOpen(dir), "an option does not go with a log, which keeps what is written", "leave out archives, buffered writes, reading alone and salvage")
 	}
 	if err := ownReplica(t, dir); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func refuseLogged(id *identity, dir string, readOnly bool, l *overLog) error {
 	case id.Logged:
 		return &fault.Error{
 			Kind: fault.ErrReadOnly, What: doingOpen(dir), Why: "it is the folder of a shard of a cluster, which is what the log of the shard comes to",
-			Do: "to write, ask a memdbd of the cluster; to read, open it with ReadOnly",
+			Do: "to write, ask a memdbd of the cluster; to look into it while no memdbd runs there, open it to be read alone",
 		}
 	}
 	return &fault.Error{Kind: fault.ErrMismatch, What: doingOpen(dir), Why: "it is a database without a log", Do: "name another folder; its memories come into a cluster by memdbctl cluster import"}

@@ -213,7 +213,7 @@ func runNode(name, dir string, addresses []string, writers string, insecure bool
 	say := func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Printf(format+"\n", args...)
+		fmt.Fprintf(os.Stdout, format+"\n", args...)
 	}
 	for life := 0; ; life++ {
 		s, err := owned(ctx, shardOptions(b, name, dir))

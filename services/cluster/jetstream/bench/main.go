@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -49,7 +50,7 @@ func main() {
 	dir, err := os.MkdirTemp("", "memdb-cluster-bench")
 	must(err)
 	defer func() { must(os.RemoveAll(dir)) }()
-	b := &bench{dir: dir, span: time.Duration(*seconds) * time.Second, id: uuid.NewString()}
+	b := &bench{out: os.Stdout, dir: dir, span: time.Duration(*seconds) * time.Second, id: uuid.NewString()}
 	stop := b.startServers()
 	defer stop()
 	b.backend = b.connect()
@@ -68,6 +69,7 @@ func must(err error) {
 }
 
 type bench struct {
+	out       io.Writer
 	dir       string
 	span      time.Duration
 	id        string
@@ -251,8 +253,8 @@ func (b *bench) compare(round int) {
 	n := max(1, after.Publishes-before.Publishes)
 	must(s.Close())
 	bare := b.publish(size, b.span/2)
-	fmt.Printf("1 writer: own sync %.0f/s p50 %v; log %.0f/s p50 %v; a bare message of %d bytes p50 %v: %.2f of it\n", ownOne, ownP50.Round(time.Microsecond), logOne, logP50.Round(time.Microsecond), size, bare.Round(time.Microsecond), float64(logP50)/float64(bare))
-	fmt.Printf("64 writers: own sync %.0f/s; log %.0f/s: %.2f of it; messages of %d bytes, %v each\n", ownMany, logMany, logMany/ownMany, (after.Bytes-before.Bytes)/n, time.Duration((after.PublishMicros-before.PublishMicros)/n)*time.Microsecond)
+	fmt.Fprintf(b.out, "1 writer: own sync %.0f/s p50 %v; log %.0f/s p50 %v; a bare message of %d bytes p50 %v: %.2f of it\n", ownOne, ownP50.Round(time.Microsecond), logOne, logP50.Round(time.Microsecond), size, bare.Round(time.Microsecond), float64(logP50)/float64(bare))
+	fmt.Fprintf(b.out, "64 writers: own sync %.0f/s; log %.0f/s: %.2f of it; messages of %d bytes, %v each\n", ownMany, logMany, logMany/ownMany, (after.Bytes-before.Bytes)/n, time.Duration((after.PublishMicros-before.PublishMicros)/n)*time.Microsecond)
 	b.recalls(round)
 }
 
@@ -268,7 +270,7 @@ func (b *bench) recalls(round int) {
 	recall(plain, 100)
 	recall(used(s), 100)
 	a, c := recall(plain, 500), recall(used(s), 500)
-	fmt.Printf("recall of %d memories: own %v; owner %v: %.2f of it\n", memories, a.Round(time.Microsecond), c.Round(time.Microsecond), float64(c)/float64(a))
+	fmt.Fprintf(b.out, "recall of %d memories: own %v; owner %v: %.2f of it\n", memories, a.Round(time.Microsecond), c.Round(time.Microsecond), float64(c)/float64(a))
 	must(errors.Join(plain.Close(), s.Close()))
 }
 
@@ -290,7 +292,7 @@ func (b *bench) handOver() {
 		must(err)
 		_, err = used(next).Memories().Store(ctx, newMemory(rand.New(rand.NewPCG(9, 9))), nil)
 		must(err)
-		fmt.Printf("hand-over of %d memories: %v without writes (stepping down %v, from the lease to the first call %d ms)\n", used(next).LSN(), time.Since(t).Round(time.Millisecond), down.Round(time.Millisecond), next.Status().OpenedMS)
+		fmt.Fprintf(b.out, "hand-over of %d memories: %v without writes (stepping down %v, from the lease to the first call %d ms)\n", used(next).LSN(), time.Since(t).Round(time.Millisecond), down.Round(time.Millisecond), next.Status().OpenedMS)
 		s = next
 	}
 	must(s.Close())
@@ -307,6 +309,6 @@ func (b *bench) catchUp() {
 	bytes := standby.Applied()
 	s, err := standby.Own(ctx)
 	must(err)
-	fmt.Printf("catch-up: %.1f MB of batches in %v: %.0f MB/s; owned and open %v after the beginning\n", float64(bytes)/1e6, caught.Round(time.Millisecond), float64(bytes)/1e6/caught.Seconds(), time.Since(t).Round(time.Millisecond))
+	fmt.Fprintf(b.out, "catch-up: %.1f MB of batches in %v: %.0f MB/s; owned and open %v after the beginning\n", float64(bytes)/1e6, caught.Round(time.Millisecond), float64(bytes)/1e6/caught.Seconds(), time.Since(t).Round(time.Millisecond))
 	must(s.Close())
 }
