@@ -68,7 +68,7 @@ type Dev struct {
 type clusterFlags struct {
 	url, system, node, address, credentials, ca, cert, key string
 	shards                                                 int
-	insecure                                               bool
+	insecure, standby                                      bool
 }
 
 const (
@@ -98,6 +98,7 @@ func (p *program) clusterFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.ca, "cluster-ca", "", "trust servers of the logs with a certificate of this authority, a `FILE` in PEM")
 	f.StringVar(&c.cert, "cluster-cert", "", "the node's own certificate for the logs, a `FILE` in PEM")
 	f.StringVar(&c.key, "cluster-key", "", "its key, a `FILE` in PEM")
+	f.BoolVar(&c.standby, "standby", false, "follow the shards of other nodes, so that the node takes them over sooner")
 	f.BoolVar(&c.insecure, "insecure", false, "take logs that keep fewer than three copies, or sync late: what is acknowledged can be lost")
 }
 
@@ -106,7 +107,7 @@ func (p *program) checkCluster(s *config.Server) error {
 	f := &p.o.cluster
 	wrong := func(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 	if f.url == "" {
-		if f.node != "" || f.address != "" || f.shards != 0 || f.insecure || f.credentials != "" || f.ca != "" {
+		if f.node != "" || f.address != "" || f.shards != 0 || f.insecure || f.standby || f.credentials != "" || f.ca != "" {
 			return wrong("--node and what belongs to it are for --cluster")
 		}
 		return nil
@@ -160,7 +161,7 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 	options := p.engineOptions(c, s, services, log)
 	options.MemoryBudget = min(host.Memory()/4, mostMemory)
 	node, err := cluster.Join(ctx, cluster.NodeOptions{
-		Backend: backend, Name: f.node, Address: address, Dir: filepath.Join(p.dir, shardsDir), Shards: f.shards,
+		Backend: backend, Name: f.node, Address: address, Dir: filepath.Join(p.dir, shardsDir), Shards: f.shards, Standby: f.standby,
 		Engine: *options, Logger: log,
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
@@ -43,6 +44,11 @@ type (
 		OK    bool   `json:"ok"`
 		LSN   uint64 `json:"lsn"`
 	}
+	// here is what a node has.
+	here struct {
+		Shards   map[int]cluster.State `json:"shards"`
+		Standbys []int                 `json:"standbys"`
+	}
 	// overview is a cluster with its nodes and shards.
 	overview struct {
 		ID     string               `json:"id"`
@@ -56,7 +62,7 @@ func (r *clusterRoutes) dialect() *server.Dialect {
 		Name: "cluster", Prefixes: []string{clusterPath},
 		Routes: []server.Route{
 			{Pattern: "GET " + clusterPath, Admin: true, Node: true, Handle: r.status, Doc: server.Doc{Summary: "The nodes and shards of the cluster", Reply: overview{}}},
-			{Pattern: "GET " + clusterPath + "/here", Admin: true, Node: true, Handle: r.here, Doc: server.Doc{Summary: "How far the shards of this node are", Reply: map[string]cluster.State{}}},
+			{Pattern: "GET " + clusterPath + "/here", Admin: true, Node: true, Handle: r.here, Doc: server.Doc{Summary: "How far the shards of this node are", Reply: here{}}},
 			{Pattern: "POST " + clusterPath + "/move", Admin: true, Node: true, Stream: true, Handle: r.move, Doc: server.Doc{Summary: "Have a node own a shard", Body: moveBody{}, Reply: moved{}}},
 			{Pattern: "POST " + clusterPath + "/drain", Admin: true, Node: true, Stream: true, Handle: r.drain, Doc: server.Doc{Summary: "Have a node own no shard", Body: drainBody{}, Reply: drained{}}},
 			{Pattern: "POST " + clusterPath + "/verify", Admin: true, Whole: true, Stream: true, Handle: r.verify, Doc: server.Doc{Summary: "Compare a shard, named by the header Memdb-Shard, with a copy that is made of its log", Reply: verified{}}},
@@ -73,15 +79,20 @@ func (r *clusterRoutes) status(c *server.Call) error {
 	out := overview{ID: r.node.Facts().ID, Nodes: []cluster.Member{}, Shards: shards}
 	for _, m := range r.node.Members() {
 		out.Nodes = append(out.Nodes, m)
-		states := map[int]cluster.State{}
-		if m.Name == r.node.Name() {
-			states = r.node.Here()
-		} else if b, err := r.server.AskNode(c, m.Address, clusterPath+"/here"); err != nil || json.Unmarshal(b, &states) != nil {
-			continue
+		at := here{r.node.Here(), r.node.Standing()}
+		if m.Name != r.node.Name() {
+			b, err := r.server.AskNode(c, m.Address, clusterPath+"/here")
+			if at = (here{}); err != nil || json.Unmarshal(b, &at) != nil {
+				continue
+			}
 		}
-		for shard, s := range states {
-			if shard >= 0 && shard < len(shards) && shards[shard].Owner == m.Name {
-				shards[shard].State = s
+		for shard := range shards {
+			s := &shards[shard]
+			if state, has := at.Shards[shard]; has && s.Owner == m.Name {
+				s.State = state
+			}
+			if slices.Contains(at.Standbys, shard) && s.Owner != m.Name && !slices.Contains(s.Standbys, m.Name) {
+				s.Standbys = append(s.Standbys, m.Name)
 			}
 		}
 	}
@@ -90,7 +101,7 @@ func (r *clusterRoutes) status(c *server.Call) error {
 }
 
 func (r *clusterRoutes) here(c *server.Call) error {
-	return c.Reply(http.StatusOK, r.node.Here())
+	return c.Reply(http.StatusOK, here{r.node.Here(), r.node.Standing()})
 }
 
 func (r *clusterRoutes) move(c *server.Call) error {

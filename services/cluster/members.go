@@ -110,6 +110,17 @@ func (v *view) plan(shards int) []string {
 	return out
 }
 
+// nexts says which node is to own each shard if its owner goes, empty where there is none.
+func (v *view) nexts(shards int) []string {
+	names := v.takers()
+	out := v.plan(shards)
+	for s, first := range out {
+		others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == first })
+		out[s] = Place(s, others)
+	}
+	return out
+}
+
 // join announces a node. ErrLocked: another process runs under its name.
 func join(ctx context.Context, b Backend, m Member) error {
 	v, err := look(ctx, b)

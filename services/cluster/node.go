@@ -31,10 +31,13 @@ const (
 	longestPause = 15 * time.Second
 	// maxOpening is how many shards are brought up at once: each applies a log, or loads an index.
 	maxOpening = 4
-	// leaveWait is how long a node that ends waits for others to take its shards over, and stepWait how
-	// long a shard may take to end.
+	// leaveWait is how long a node that ends waits for others to take its shards over, and quitWait for it
+	// to be said that it is gone.
 	leaveWait = 20 * time.Second
-	stepWait  = 10 * time.Second
+	quitWait  = 10 * time.Second
+	// callsWait is how long a shard that is given away waits for the calls that run, as for exports and who
+	// follows its log; then they are cut off. Writes wait for as long.
+	callsWait = time.Second
 )
 
 // NodeOptions are those of a node.
@@ -53,6 +56,9 @@ type NodeOptions struct {
 	Engine engine.Options
 	// Logger hears of shards that come and go. nil: nobody does.
 	Logger *slog.Logger
+	// Standby has the node follow the logs of shards that it is to own next, so that it takes them over
+	// without reading their logs first.
+	Standby bool
 	// LogWait and SnapshotBytes are those of ShardOptions.
 	LogWait       time.Duration
 	SnapshotBytes int64
@@ -82,6 +88,8 @@ type opener interface {
 	prepare(ctx context.Context, shard int) error
 	// giveUp ends what prepare has begun.
 	giveUp(shard int) error
+	// follows are the shards that were prepared.
+	follows() []int
 }
 
 // State is how far an owned shard is.
@@ -112,6 +120,7 @@ type Node struct {
 		slots map[int]*slot
 		cut   bool                  // the backend did not answer when it was asked last
 		ended map[int]chan struct{} // of the last slot that was given away, by shard
+		stand map[int]*slot         // shards that are followed, see NodeOptions.Standby
 	}
 }
 
@@ -141,7 +150,7 @@ func Join(ctx context.Context, o NodeOptions) (*Node, error) {
 
 func (n *Node) join(ctx context.Context) (err error) {
 	n.mu.me = Member{Name: n.o.Name, Address: n.o.Address, Run: uuid.NewString()}
-	n.mu.slots, n.mu.ended = map[int]*slot{}, map[int]chan struct{}{}
+	n.mu.slots, n.mu.ended, n.mu.stand = map[int]*slot{}, map[int]chan struct{}{}, map[int]*slot{}
 	if err := join(ctx, n.o.Backend, n.mu.me); err != nil {
 		return err
 	}
@@ -198,12 +207,18 @@ func (n *Node) leave(ctx context.Context) error {
 	for shard, s := range n.mu.slots {
 		n.end(shard, s)
 	}
+	for _, s := range n.mu.stand {
+		s.cancel()
+	}
 	ended := slices.Collect(maps.Values(n.mu.ended))
+	for _, s := range n.mu.stand {
+		ended = append(ended, s.ended)
+	}
 	n.mu.Unlock()
 	for _, e := range ended {
 		<-e
 	}
-	return retry.Within(ctx, stepWait, func(ctx context.Context) error {
+	return retry.Within(ctx, quitWait, func(ctx context.Context) error {
 		return n.o.Backend.Registry().Quit(ctx, memberPrefix+n.o.Name)
 	})
 }
@@ -261,7 +276,61 @@ func (n *Node) tick(ctx context.Context) error {
 			n.end(shard, s)
 		}
 	}
+	n.standBy(ctx, v)
 	return nil
+}
+
+// standBy begins and ends to follow shards, as they are to be followed. The lock is held.
+func (n *Node) standBy(ctx context.Context, v *view) {
+	if !n.o.Standby {
+		return
+	}
+	next := v.nexts(n.facts.Shards)
+	for shard, to := range next {
+		s, owns := n.mu.stand[shard], n.mu.slots[shard] != nil
+		switch {
+		case to == n.o.Name && s == nil && !owns:
+			n.follow(ctx, shard)
+		case s != nil && (to != n.o.Name || owns): // an owner takes what was followed
+			delete(n.mu.stand, shard)
+			s.cancel()
+		}
+	}
+}
+
+// follow has a shard followed until it is not to be any more. The lock is held.
+func (n *Node) follow(ctx context.Context, shard int) {
+	on, cancel := context.WithCancel(ctx)
+	s := &slot{cancel: cancel, ended: make(chan struct{})}
+	n.mu.stand[shard] = s
+	before := n.mu.ended[shard]
+	go func() {
+		defer close(s.ended)
+		if before != nil {
+			<-before
+		}
+		for pause := n.every(); on.Err() == nil; pause = min(2*pause, longestPause) {
+			var err error
+			if caught := panics.Catch("follows a shard", func() { err = n.with.prepare(on, shard) }); caught != nil {
+				err = caught
+			}
+			if err == nil {
+				<-on.Done()
+				break
+			}
+			n.o.Logger.Warn("a standby does not follow its shard, and begins again", "shard", shard, "error", err)
+			_ = retry.Sleep(on, pause) // it ends with on
+		}
+		n.mu.Lock()
+		owns := n.mu.slots[shard] != nil
+		n.mu.Unlock()
+		if owns {
+			return
+		}
+		if err := n.with.giveUp(shard); err != nil {
+			n.o.Logger.Warn("a standby could not be closed", "shard", shard, "error", err)
+		}
+	}()
 }
 
 // begin has a shard owned. The lock is held.
@@ -320,7 +389,7 @@ func (n *Node) serve(ctx context.Context, shard int, s *slot) error {
 	n.mu.Lock()
 	s.shard = nil
 	n.mu.Unlock()
-	return errors.Join(err, retry.Within(context.WithoutCancel(ctx), stepWait, of.StepDown))
+	return errors.Join(err, retry.Within(context.WithoutCancel(ctx), callsWait, of.StepDown))
 }
 
 // acquire owns a shard. While another node has it, the folder is brought up, and that node is told so.

@@ -3,7 +3,9 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -62,14 +64,26 @@ func (s *shards) open(ctx context.Context, shard int) (owned, error) {
 
 // prepare follows the log of a shard until it is open, or given up.
 func (s *shards) prepare(ctx context.Context, shard int) error {
-	by, err := Follow(ctx, s.options(shard))
-	if err != nil {
-		return err
-	}
 	s.mu.Lock()
-	s.standbys[shard] = by
+	by := s.standbys[shard]
 	s.mu.Unlock()
+	if by == nil {
+		var err error
+		if by, err = Follow(ctx, s.options(shard)); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		s.standbys[shard] = by
+		s.mu.Unlock()
+	}
 	return by.CatchUp(ctx)
+}
+
+// follows are the shards that are followed.
+func (s *shards) follows() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.standbys))
 }
 
 // giveUp ends the following of a shard.

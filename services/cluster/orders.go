@@ -22,16 +22,23 @@ type ShardState struct {
 
 // Here are the states of the shards that this node owns.
 func (n *Node) Here() map[int]State {
+	owned := map[int]owned{}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	out := map[int]State{}
 	for shard, s := range n.mu.slots {
 		if s.shard != nil {
-			out[shard] = s.shard.State()
+			owned[shard] = s.shard
 		}
+	}
+	n.mu.Unlock()
+	out := make(map[int]State, len(owned))
+	for shard, of := range owned { // without the lock: a shard may be closing
+		out[shard] = of.State()
 	}
 	return out
 }
+
+// Standing are the shards whose logs this node follows.
+func (n *Node) Standing() []int { return n.with.follows() }
 
 // Owners are all shards with their owners, as the leases say now; the states are left empty.
 func (n *Node) Owners(ctx context.Context) ([]ShardState, error) {

@@ -42,11 +42,13 @@ func newNodes(t *testing.T) *nodes {
 }
 
 // start starts a node.
-func (ns *nodes) start(name string) *liveNode {
+func (ns *nodes) start(name string) *liveNode { return ns.startWith(name, false) }
+
+func (ns *nodes) startWith(name string, standby bool) *liveNode {
 	ns.t.Helper()
 	c := ns.store.Client()
 	n, err := cluster.Join(ns.t.Context(), cluster.NodeOptions{
-		Backend: c, Name: name, Address: "http://" + name, Dir: filepath.Join(ns.dir, name), Shards: nodeShards,
+		Backend: c, Name: name, Address: "http://" + name, Dir: filepath.Join(ns.dir, name), Shards: nodeShards, Standby: standby,
 		Engine: engine.Options{MemoryBudget: 64 << 20}, LogWait: time.Second,
 	})
 	if err != nil {
@@ -161,9 +163,13 @@ func (ns *nodes) wantAll(acked map[string]string) {
 	ns.t.Helper()
 	lost := 0
 	for id, user := range acked {
-		err := ns.use(user, func(db *engine.DB) error {
-			_, err := db.Memories().Get(ns.t.Context(), memory.Scope{User: user}, id)
-			return err
+		var err error
+		until(ns.t, "the shard of "+user+" is served", func() bool { // it may be on its way
+			err = ns.use(user, func(db *engine.DB) error {
+				_, err := db.Memories().Get(ns.t.Context(), memory.Scope{User: user}, id)
+				return err
+			})
+			return !errors.Is(err, memory.ErrNotOwner)
 		})
 		if err != nil {
 			lost++
@@ -306,6 +312,39 @@ func TestNodeOrders(t *testing.T) {
 	} {
 		if !errors.Is(c.err, c.kind) {
 			t.Errorf("%s: %v, want %v", what, c.err, c.kind)
+		}
+	}
+}
+
+// TestNodeStandby: a node follows the shards of the other one, and takes them over with everything.
+func TestNodeStandby(t *testing.T) {
+	ns := newNodes(t)
+	a, b := ns.startWith("a", true), ns.startWith("b", true)
+	follow := func() bool {
+		return len(a.Here()) > 0 && len(a.Here())+len(b.Here()) == nodeShards && len(a.Standing()) == len(b.Here()) && len(b.Standing()) == len(a.Here())
+	}
+	until(t, "each follows the shards of the other", follow)
+	end := ns.writer()
+	until(t, "b has written", func() bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(b.Here())), func(s cluster.State) bool { return s.LSN > 20 })
+	})
+	a.client.Fail(ram.Faults{Cut: true})
+	until(t, "b owns everything", func() bool { return len(b.Here()) == nodeShards && len(b.Standing()) == 0 })
+	a.client.Fail(ram.Faults{})
+	until(t, "each follows the shards of the other again", follow)
+	if err := a.Move(t.Context(), 0, "a"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "each follows the shards of the other still", follow)
+	acked, _ := end()
+	ns.wantAll(acked)
+	for shard := range nodeShards {
+		n := a
+		if _, owns := b.Here()[shard]; owns {
+			n = b
+		}
+		if _, err := n.Verify(t.Context(), shard); err != nil {
+			t.Error(shard, err)
 		}
 	}
 }
