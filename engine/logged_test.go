@@ -250,7 +250,7 @@ func fact(text string) memory.Memory {
 // once it answers everything is there, also what nobody was told of.
 func TestLoggedUnavailable(t *testing.T) {
 	l, fs := &testLog{}, vfs.NewMem()
-	db := openOver(t, fs, l, 20*time.Millisecond)
+	db := openOver(t, fs, l, 500*time.Millisecond)
 	mustStore(t, db.Memories(), fact("before"))
 	stuck := make(chan struct{})
 	l.set(nil, stuck)

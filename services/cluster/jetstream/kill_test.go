@@ -201,7 +201,7 @@ func settled(t *testing.T, s *servers) {
 // judge opens the shard with nothing but its log, and compares it with what was acknowledged.
 func judge(t *testing.T, b cluster.Backend, dir string, o *told) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	s, err := owned(ctx, shardOptions(b, "judge", dir))
 	if err != nil {

@@ -49,7 +49,7 @@ func (o *Options) askSync(ctx context.Context) error {
 	if err := nc.PublishRequest("$SYS.REQ.SERVER.PING.JSZ", inbox, nil); err != nil {
 		return fault.Within(doingConnect, err)
 	}
-	for wait, n := callWait, 0; ; wait, n = askedFor, n+1 {
+	for wait, n := setUpWait, 0; ; wait, n = askedFor, n+1 {
 		var m *nats.Msg
 		err := retry.Within(ctx, wait, func(ctx context.Context) (err error) {
 			m, err = replies.NextMsgWithContext(ctx)

@@ -30,9 +30,12 @@ type rig struct {
 	now   atomic.Int64 // what all clocks have gone ahead
 }
 
+// leaseTime is more than a machine that is busy stands still for.
+const leaseTime = 30 * time.Second
+
 func newRig(t *testing.T, o ram.Options) *rig {
 	r := &rig{t: t, dir: t.TempDir()}
-	o.Clock = r.clock
+	o.Clock, o.TTL = r.clock, leaseTime
 	r.store = ram.New(&o)
 	return r
 }
@@ -44,7 +47,7 @@ func (r *rig) messages() (n int)         { _, all := r.store.Messages(0); return
 func (r *rig) options(node string, c *ram.Client) cluster.ShardOptions {
 	return cluster.ShardOptions{
 		Backend: c, Cluster: clusterID, Number: 0, Shards: 4, Node: node, Dir: r.folder(node), Clock: r.clock,
-		Engine: &engine.Options{MemoryBudget: 32 << 20}, LogWait: 50 * time.Millisecond,
+		Engine: &engine.Options{MemoryBudget: 32 << 20}, LogWait: time.Second,
 	}
 }
 
@@ -192,7 +195,7 @@ func TestShardTwoOwners(t *testing.T) {
 	mustStore(t, a, "one")
 	net.Fail(ram.Faults{Cut: true})
 	wantKind(t, "a write without a log", store(t, a, "of a alone"), memory.ErrUnavailable)
-	r.pass(4 * time.Second)
+	r.pass(leaseTime + time.Second)
 	wantKind(t, "a call after the lease", store(t, a, "too late"), memory.ErrNotOwner)
 	db, stale, done, err := a.UseStale(t.Context())
 	if err != nil || stale < time.Second || !slices.Equal(listed(t, db), []string{"one"}) {
@@ -221,7 +224,7 @@ func TestShardUnsent(t *testing.T) {
 	net.Fail(ram.Faults{Cut: true})
 	wantKind(t, "a write without a log", store(t, a, "of a alone"), memory.ErrUnavailable)
 	wantKind(t, "the closing", a.Close(), memory.ErrUnavailable)
-	r.pass(4 * time.Second)
+	r.pass(leaseTime + time.Second)
 	again, _ := r.open("a")
 	mustStore(t, again, "two")
 	wantTexts(t, again, "one", "two")
@@ -285,7 +288,7 @@ func TestShardParts(t *testing.T) {
 	net.Fail(ram.Faults{Cut: true})
 	_ = a.Close()
 	r.store.Replace(0, 1, all[:len(all)-1])
-	r.pass(4 * time.Second)
+	r.pass(leaseTime + time.Second)
 	b, _ := r.open("b")
 	mustStore(t, b, "two")
 	wantTexts(t, b, "one", noise(1), "two")
@@ -440,7 +443,7 @@ func TestShardErased(t *testing.T) {
 	}
 	done()
 	snapshot := a.Status().Snapshot
-	for limit := time.Now().Add(20 * time.Second); a.Status().Snapshot == snapshot; time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); a.Status().Snapshot == snapshot; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("no snapshot was made")
 		}
