@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -356,4 +357,52 @@ func TestLoggedBase(t *testing.T) {
 	compareKeys(t, pebbleKeys(t, want.Snapshot), pebbleKeys(t, has.Snapshot))
 	closes(t, has)
 	closes(t, want)
+}
+
+// TestLoggedComesOut: a backup of a database over a log, and a standby of it, become databases of their own, without
+// a log.
+func TestLoggedComesOut(t *testing.T) {
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	l := &testLog{}
+	db, err := OpenLogged(in("db"), LogOptions{Log: l}, &Options{MemoryBudget: testBudget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		mustStore(t, db.Memories(), fact(fmt.Sprint("text ", i)))
+	}
+	if _, err := db.Backup(t.Context(), in("repo"), nil); err != nil {
+		t.Fatal(err)
+	}
+	closes(t, db)
+	if _, err := Restore(t.Context(), in("repo"), in("restored"), nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenStandby(in("standby"), &StandbyOptions{MemoryBudget: testBudget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range l.all() {
+		if err := s.Apply(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closes(t, s)
+	if _, err := PromoteReplica(in("standby")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"restored", "standby"} {
+		own, err := Open(in(name), &Options{MemoryBudget: testBudget})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustStore(t, own.Memories(), fact("of its own"))
+		mustCheck(t, own, 11)
+		closes(t, own)
+		_, err = OpenLogged(in(name), LogOptions{Log: l}, nil)
+		wantError(t, "a database of its own over a log", err, fault.ErrMismatch)
+		_, err = OpenStandby(in(name), nil)
+		wantError(t, "a database of its own as a standby", err, fault.ErrExists)
+	}
 }

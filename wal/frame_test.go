@@ -195,3 +195,20 @@ func FuzzReader(f *testing.F) {
 		}
 	})
 }
+
+// TestPlain: a frame that is not packed is read as one that is.
+func TestPlain(t *testing.T) {
+	for i, f := range testFrames() {
+		b, err := f.AppendPlain(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.Kind == Batches && !bytes.Contains(b, f.Batches[0]) {
+			t.Errorf("frame %d is packed", i)
+		}
+		got, err := NewReader(bytes.NewReader(b)).Next()
+		if err != nil || !same(got, f) {
+			t.Errorf("frame %d: %+v, %v", i, got, err)
+		}
+	}
+}

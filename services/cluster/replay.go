@@ -9,10 +9,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
@@ -251,13 +253,25 @@ func (f *follower) catchUp(ctx context.Context) error {
 	return err
 }
 
+// A log that ends before what the folder has is asked so often for its end, with so long a pause.
+const (
+	boundsTries = 6
+	boundsPause = 250 * time.Millisecond
+)
+
 // tail applies what follows in the log.
 func (f *follower) tail(ctx context.Context) error {
+	from := f.r.at.sequence + 1
 	first, last, err := f.log.Bounds(ctx)
+	for try := 1; err == nil && from > last+1 && try < boundsTries; try++ { // a new leader may still apply what it has
+		if err = retry.Sleep(ctx, boundsPause); err == nil {
+			first, last, err = f.log.Bounds(ctx)
+		}
+	}
 	if err != nil {
 		return err
 	}
-	switch from := f.r.at.sequence + 1; {
+	switch {
 	case from < first:
 		return fmt.Errorf("%w: message %d, the log begins with %d", ErrMissing, from, first)
 	case from > last+1: // what a quorum had does not go: the folder may be all that is left

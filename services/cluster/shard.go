@@ -264,7 +264,8 @@ func (s *Shard) renew(ctx context.Context, limit time.Duration) error {
 		}
 		return err
 	})
-	if held, ok := errors.AsType[*HeldError](err); ok {
+	// A lease that this machine holds, and that is not the one it knows, was renewed without an answer: it runs out.
+	if held, ok := errors.AsType[*HeldError](err); ok && held.Holder != s.o.Node {
 		s.lose(fmt.Errorf("%s holds its lease", held.Holder))
 		return nil
 	}

@@ -8,16 +8,47 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
 )
 
-// leases are keys of a bucket whose values last for the time of a lease.
+// leases are keys of a bucket, written by compare and set. The servers remove a value after the time of a lease, but
+// late at times, by twice that and more. So who wants a lease counts for itself: one that was not renewed for its time,
+// by the clock of this machine from when it was first seen, has run out. Its holder counts from before it asked, and so
+// it has noticed by then.
 type leases struct{ b *Backend }
+
+// seenLeases are the leases that were seen, and since when.
+type seenLeases struct {
+	mu  sync.Mutex
+	all map[int]seenLease
+}
+
+type seenLease struct {
+	revision uint64
+	since    time.Time
+}
+
+// over reports whether a lease that is there has run out.
+func (l leases) over(shard int, revision uint64) bool {
+	now, seen := clock.System(), &l.b.seen
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if was, ok := seen.all[shard]; ok && was.revision == revision {
+		return now.Sub(was.since) >= l.TTL()
+	}
+	if seen.all == nil {
+		seen.all = map[int]seenLease{}
+	}
+	seen.all[shard] = seenLease{revision, now}
+	return false
+}
 
 func leaseKey(shard int) string { return strconv.Itoa(shard) }
 
@@ -51,11 +82,24 @@ func (l leases) acquire(ctx context.Context, shard int, holder string) (got clus
 		return err
 	})
 	if errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, cluster.ErrLost) {
-		name, err := l.Holder(ctx, shard)
-		if err != nil {
-			return got, err
-		}
-		return got, &cluster.HeldError{Holder: name}
+		return l.takeOver(ctx, shard, holder)
+	}
+	return got, err
+}
+
+// takeOver takes a lease that has run out, from the holder that did not renew it.
+func (l leases) takeOver(ctx context.Context, shard int, holder string) (got cluster.Lease, err error) {
+	name, revision, err := l.look(ctx, shard)
+	if err != nil {
+		return got, err
+	}
+	held := &cluster.HeldError{Holder: name}
+	if revision == 0 || !l.over(shard, revision) {
+		return got, held
+	}
+	got, err = l.Renew(ctx, cluster.Lease{Shard: shard, Holder: holder, Revision: revision})
+	if errors.Is(err, cluster.ErrLost) { // somebody was first
+		err = held
 	}
 	return got, err
 }
@@ -80,18 +124,27 @@ func (l leases) Release(ctx context.Context, of cluster.Lease) error {
 }
 
 // Holder implements [cluster.Leases].
-func (l leases) Holder(ctx context.Context, shard int) (holder string, err error) {
+func (l leases) Holder(ctx context.Context, shard int) (string, error) {
+	holder, revision, err := l.look(ctx, shard)
+	if err != nil || revision == 0 || l.over(shard, revision) {
+		return "", err
+	}
+	return holder, nil
+}
+
+// look reads a lease, of revision 0 if there is none.
+func (l leases) look(ctx context.Context, shard int) (holder string, revision uint64, err error) {
 	err = call(ctx, func(ctx context.Context) error {
 		e, err := l.b.leases.Get(ctx, leaseKey(shard))
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			return nil
 		}
 		if err == nil {
-			holder = string(e.Value())
+			holder, revision = string(e.Value()), e.Revision()
 		}
 		return err
 	})
-	return holder, err
+	return holder, revision, err
 }
 
 // Holders implements [cluster.Leases].
@@ -99,7 +152,7 @@ func (l leases) Holders(ctx context.Context) (map[int]string, error) {
 	all, err := entries(ctx, l.b.leases, "")
 	held := map[int]string{}
 	for _, e := range all {
-		if shard, err := strconv.Atoi(e.Key); err == nil {
+		if shard, err := strconv.Atoi(e.Key); err == nil && !l.over(shard, e.Revision) {
 			held[shard] = string(e.Value)
 		}
 	}

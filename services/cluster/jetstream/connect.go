@@ -51,6 +51,8 @@ const (
 	callWait    = time.Second
 	messageWait = 3 * time.Second
 	setUpWait   = 10 * time.Second
+	// setUpTries is how often a stream is made.
+	setUpTries = 5
 	// markerTTL is how long it is known that a value of a bucket has gone.
 	markerTTL = time.Minute
 	// reconnectPause is the pause before the next server is tried.
@@ -65,6 +67,7 @@ type Backend struct {
 
 	leases, registry, alive jetstream.KeyValue
 	objects                 jetstream.ObjectStore
+	seen                    seenLeases
 }
 
 var _ cluster.Backend = (*Backend)(nil)

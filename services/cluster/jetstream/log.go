@@ -32,29 +32,36 @@ type log struct {
 func (b *Backend) Log(ctx context.Context, shard int) (cluster.Log, error) {
 	n := strconv.Itoa(shard)
 	l := &log{b: b, stream: streamPrefix + n, subject: subjectPrefix + n}
-	err := known(retry.Within(ctx, setUpWait, func(ctx context.Context) error {
-		_, err := b.js.Stream(ctx, l.stream)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			err = b.replicated(func(n int) error {
-				_, err := b.js.CreateStream(ctx, jetstream.StreamConfig{
-					Name: l.stream, Subjects: []string{l.subject}, Storage: jetstream.FileStorage, Replicas: n,
-					Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Duplicates: window, DenyDelete: true,
-				})
-				return err
-			})
-			if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another machine was first
-				err = nil
-			}
+	for try := 1; ; try++ { // of two machines that make a stream at once, one may get no answer
+		err := known(retry.Within(ctx, 2*callWait, l.setUp))
+		if err == nil {
+			return l, nil
 		}
-		if err != nil {
-			return err
+		if !errors.Is(err, cluster.ErrUnavailable) || try == setUpTries {
+			return nil, err
 		}
-		return b.enough(ctx, l.stream)
-	}))
-	if err != nil {
-		return nil, err
 	}
-	return l, nil
+}
+
+// setUp makes the stream where it is missing.
+func (l *log) setUp(ctx context.Context) error {
+	_, err := l.b.js.Stream(ctx, l.stream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = l.b.replicated(func(n int) error {
+			_, err := l.b.js.CreateStream(ctx, jetstream.StreamConfig{
+				Name: l.stream, Subjects: []string{l.subject}, Storage: jetstream.FileStorage, Replicas: n,
+				Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Duplicates: window, DenyDelete: true,
+			})
+			return err
+		})
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another machine was first
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return l.b.enough(ctx, l.stream)
 }
 
 // Append implements [cluster.Log].
@@ -96,12 +103,33 @@ func (l *log) has(ctx context.Context, id string, sequence uint64) (found bool, 
 	return found, err
 }
 
+// readTries is how often a reading that gives nothing is begun again.
+const readTries = 5
+
 // Read implements [cluster.Log].
 func (l *log) Read(ctx context.Context, from, upto uint64, fn func(uint64, []byte) error) error {
+	at := max(from, 1)
+	for try := 1; ; try++ { // what a server was asked that is no leader any more is never answered
+		before := at
+		err := l.read(ctx, &at, upto, fn)
+		if at > before {
+			try = 1
+		}
+		if !errors.Is(err, cluster.ErrUnavailable) || try == readTries {
+			return err
+		}
+		if err := retry.Sleep(ctx, reconnectPause); err != nil {
+			return err
+		}
+	}
+}
+
+// read reads on from at, which it moves.
+func (l *log) read(ctx context.Context, at *uint64, upto uint64, fn func(uint64, []byte) error) error {
 	var consumer jetstream.Consumer
 	err := call(ctx, func(ctx context.Context) (err error) {
 		consumer, err = l.b.js.OrderedConsumer(ctx, l.stream, jetstream.OrderedConsumerConfig{
-			DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1), InactiveThreshold: time.Minute,
+			DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: *at, InactiveThreshold: time.Minute,
 		})
 		return err
 	})
@@ -113,7 +141,7 @@ func (l *log) Read(ctx context.Context, from, upto uint64, fn func(uint64, []byt
 		return known(err)
 	}
 	defer messages.Stop()
-	for at := max(from, 1); upto == 0 || at <= upto; at++ {
+	for ; upto == 0 || *at <= upto; *at++ {
 		m, err := l.next(ctx, messages, upto > 0)
 		if err != nil {
 			return err
@@ -122,10 +150,10 @@ func (l *log) Read(ctx context.Context, from, upto uint64, fn func(uint64, []byt
 		if err != nil {
 			return err
 		}
-		if got := meta.Sequence.Stream; got != at {
-			return fmt.Errorf("%w: message %d of %s, message %d came", cluster.ErrMissing, at, l.stream, got)
+		if got := meta.Sequence.Stream; got != *at {
+			return fmt.Errorf("%w: message %d of %s, message %d came", cluster.ErrMissing, *at, l.stream, got)
 		}
-		if err := fn(at, m.Data()); err != nil {
+		if err := fn(*at, m.Data()); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,14 @@
 package jetstream_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"path/filepath"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	nats "github.com/nats-io/nats.go"
@@ -110,6 +114,8 @@ func TestBackend(t *testing.T) {
 	}
 	testLeases(t, b.Leases())
 	testRegistry(t, b.Registry())
+	testObjects(t, b)
+	testShard(t, b)
 	if err := alter(ctx, url); err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +136,74 @@ func alter(ctx context.Context, url string) error {
 		_, err = js.CreateStream(ctx, natsjs.StreamConfig{Name: "memdb-log-4", Subjects: []string{"memdb.log.4"}, Storage: natsjs.MemoryStorage})
 	}
 	return err
+}
+
+func testObjects(t *testing.T, b cluster.Backend) {
+	t.Helper()
+	ctx, o := t.Context(), b.Objects(3)
+	if _, err := o.Get(ctx, "one"); !errors.Is(err, cluster.ErrMissing) {
+		t.Errorf("nothing: %v", err)
+	}
+	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	for _, content := range [][]byte{[]byte("small"), large} { // in the place of what was there
+		if err := o.Put(ctx, "one", bytes.NewReader(content)); err != nil {
+			t.Fatal(err)
+		}
+		r, err := o.Get(ctx, "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil || !bytes.Equal(got, content) {
+			t.Errorf("%d bytes, %v", len(got), err)
+		}
+	}
+	broken := errors.New("broken")
+	if err := o.Put(ctx, "two", io.MultiReader(bytes.NewReader(large), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+		t.Errorf("what breaks off: %v", err)
+	}
+	if all, err := o.List(ctx); len(all) != 1 || all[0] != (cluster.Object{Name: "one", Size: int64(len(large))}) || err != nil {
+		t.Errorf("%v, %v", all, err)
+	}
+	if all, err := b.Objects(30).List(ctx); len(all) != 0 || err != nil {
+		t.Errorf("those of another shard: %v, %v", all, err)
+	}
+	for range 2 {
+		if err := o.Delete(ctx, "one"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// testShard moves a shard to another folder by its snapshot.
+func testShard(t *testing.T, b cluster.Backend) {
+	t.Helper()
+	for _, node := range []string{"a", "b"} {
+		s, err := owned(t.Context(), shardOptions(b, node, filepath.Join(t.TempDir(), node)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, done, err := s.Use(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			if _, err := db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: fmt.Sprint(node, i)}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done()
+		if err := s.Snapshot(t.Context()); err != nil {
+			t.Error(err)
+		}
+		v, err := s.Verify(t.Context())
+		if err != nil || !v.OK || node == "b" && v.Memories != 20 {
+			t.Errorf("%+v, %v", v, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 func testLeases(t *testing.T, ls cluster.Leases) {
