@@ -31,6 +31,10 @@ const (
 	wantPrefix   = "want."  // a node that has brought its folder up, and waits for the shard
 )
 
+// wantKey is where a node says that it waits for a shard: each in a key of its own, so that none takes
+// back what another one has said.
+func wantKey(shard int, node string) string { return fmt.Sprintf("%s%d.%s", wantPrefix, shard, node) }
+
 // CheckName refuses what is no name of a node: 1 to 64 letters, digits, '-', '_' and '.'.
 func CheckName(name string) error {
 	const may = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
@@ -45,14 +49,14 @@ type view struct {
 	members map[string]Member
 	pins    map[int]string
 	drained map[string]bool
-	wants   map[int]string
+	wants   map[int][]string
 	holders map[int]string
 }
 
 // look asks the backend.
 func look(ctx context.Context, b Backend) (*view, error) {
 	r := b.Registry()
-	v := &view{members: map[string]Member{}, pins: map[int]string{}, drained: map[string]bool{}, wants: map[int]string{}}
+	v := &view{members: map[string]Member{}, pins: map[int]string{}, drained: map[string]bool{}, wants: map[int][]string{}}
 	alive, err := r.Alive(ctx)
 	if err != nil {
 		return nil, err
@@ -69,7 +73,8 @@ func look(ctx context.Context, b Backend) (*view, error) {
 	}
 	for _, e := range entries {
 		kind, of, _ := strings.Cut(e.Key, ".")
-		shard, failed := strconv.Atoi(of)
+		number, node, _ := strings.Cut(of, ".")
+		shard, failed := strconv.Atoi(number)
 		switch kind += "."; {
 		case kind == drainPrefix:
 			v.drained[of] = true
@@ -77,7 +82,7 @@ func look(ctx context.Context, b Backend) (*view, error) {
 		case kind == pinPrefix:
 			v.pins[shard] = string(e.Value)
 		case kind == wantPrefix:
-			v.wants[shard] = string(e.Value)
+			v.wants[shard] = append(v.wants[shard], node)
 		}
 	}
 	v.holders, err = b.Leases().Holders(ctx)

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -272,7 +271,7 @@ func (n *Node) tick(ctx context.Context) error {
 		case s == nil || mine:
 		case s.shard == nil: // it has not begun yet
 			n.end(shard, s)
-		case to != "" && v.wants[shard] == to: // who is to own it has brought its folder up
+		case slices.Contains(v.wants[shard], to): // who is to own it has brought its folder up
 			n.end(shard, s)
 		}
 	}
@@ -394,12 +393,15 @@ func (n *Node) serve(ctx context.Context, shard int, s *slot) error {
 
 // acquire owns a shard. While another node has it, the folder is brought up, and that node is told so.
 func (n *Node) acquire(ctx context.Context, shard int) (owned, error) {
-	for prepared := false; ; {
+	prepared := false
+	defer func() {
+		if prepared {
+			n.forget(ctx, shard)
+		}
+	}()
+	for {
 		of, err := n.open(ctx, shard)
 		if err == nil || !lostRace(err) {
-			if prepared {
-				err = errors.Join(err, n.o.Backend.Registry().Delete(ctx, wantPrefix+strconv.Itoa(shard)))
-			}
 			return of, err
 		}
 		wait := askEvery
@@ -443,8 +445,19 @@ func (n *Node) prepare(ctx context.Context, shard int) (done bool, err error) {
 	if err := n.with.prepare(ctx, shard); err != nil {
 		return false, err
 	}
-	_, err = n.o.Backend.Registry().Put(ctx, wantPrefix+strconv.Itoa(shard), []byte(n.o.Name))
+	_, err = n.o.Backend.Registry().Put(ctx, wantKey(shard, n.o.Name), []byte(n.o.Name))
 	return err == nil, err
+}
+
+// forget takes back that the node waits for a shard. Where that fails, the owner gives the shard away
+// sooner the next time.
+func (n *Node) forget(ctx context.Context, shard int) {
+	err := retry.Within(context.WithoutCancel(ctx), quitWait, func(ctx context.Context) error {
+		return n.o.Backend.Registry().Delete(ctx, wantKey(shard, n.o.Name))
+	})
+	if err != nil {
+		n.o.Logger.Warn("it is said still that the node waits for a shard", "shard", shard, "error", err)
+	}
 }
 
 // Use returns the database of a shard that this node owns, until done is called. ErrNotOwner where it

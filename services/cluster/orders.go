@@ -49,8 +49,10 @@ func (n *Node) Owners(ctx context.Context) ([]ShardState, error) {
 	out := make([]ShardState, n.facts.Shards)
 	for shard := range out {
 		out[shard] = ShardState{Shard: shard, Owner: v.holders[shard], Standbys: []string{}}
-		if w := v.wants[shard]; w != "" && w != v.holders[shard] {
-			out[shard].Standbys = append(out[shard].Standbys, w)
+		for _, w := range v.wants[shard] {
+			if w != v.holders[shard] {
+				out[shard].Standbys = append(out[shard].Standbys, w)
+			}
 		}
 	}
 	return out, nil

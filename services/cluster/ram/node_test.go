@@ -282,6 +282,16 @@ func TestNodeOrders(t *testing.T) {
 		}
 		until(t, "the shards have moved", func() bool { return len(to.Here()) == nodeShards })
 	}
+	// A node that wants a shard is heard although the one before it has still to say that it wants none.
+	a.client.Fail(ram.Faults{Delay: 40 * time.Millisecond})
+	for range 3 {
+		for _, to := range []*liveNode{b, a} {
+			if err := b.Move(t.Context(), 0, to.Name()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a.client.Fail(ram.Faults{})
 	owners, err := b.Owners(t.Context())
 	if err != nil || len(owners) != nodeShards || owners[0].Owner != "a" {
 		t.Error(owners, err)
