@@ -169,15 +169,18 @@ func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, 
 		return r.rough(r.byCodes(shown, s.K), s.K), nil
 	}
 	hits, err := r.look(shown, s.K)
-	if few := !p.sure && p.ef < defaultEf; few && p.keeps && err == nil && r.unsure(hits, p) {
-		// Who asks for few candidates gets what more of them find, and nothing dearer.
-		if p.ef = defaultEf; !r.goOn(s, p) {
-			return hits, nil
-		}
-		if shown, ok = r.liveOnes(s); ok {
-			hits, err = r.look(shown, s.K)
+	switch {
+	case err != nil || !p.keeps || p.sure:
+	case p.ef < defaultEf:
+		if r.unsure(hits, p) {
+			// Who asks for few candidates gets what more of them find, and nothing dearer.
+			p.ef = defaultEf
+			hits, err = r.again(s, p, hits)
 		}
 		return hits, err
+	case p.hopped && r.level(hits, p):
+		// As many candidates find more by links where rows are all as far away.
+		hits, err = r.again(s, p, hits)
 	}
 	for p.keeps && err == nil && (r.unsure(hits, p) || p.sure && r.level(hits, p)) {
 		if ctx.Err() != nil {
@@ -192,6 +195,18 @@ func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, 
 		hits, err = r.look(shown, s.K)
 	}
 	return hits, err
+}
+
+// again returns what a walk finds that goes on, or the hits if it comes to nothing.
+func (r *searcher) again(s *Search, p *plan, hits []Hit) ([]Hit, error) {
+	if !r.goOn(s, p) {
+		return hits, nil
+	}
+	shown, ok := r.liveOnes(s)
+	if !ok {
+		return hits, nil
+	}
+	return r.look(shown, s.K)
 }
 
 // liveOnes returns the candidates that the search may return, sorted. It reports false if
@@ -273,9 +288,6 @@ func (r *searcher) level(hits []Hit, p *plan) bool {
 // if that would take longer than a flat search.
 func (r *searcher) goOn(s *Search, p *plan) bool {
 	if p.hopped {
-		if r.hops(s, p) {
-			return true
-		}
 		p.hopped = false
 		return r.walk(s, p)
 	}
