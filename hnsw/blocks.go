@@ -257,7 +257,7 @@ func (w *builder) misled(k *blocks) bool {
 }
 
 // leastByBlocks is the least share of what walks by links find that those by blocks find.
-const leastByBlocks = .95
+const leastByBlocks = .98
 
 // queryRow appends to dst what the query's codes stand for.
 func (b *beam) queryRow(dst []float32) []float32 {
