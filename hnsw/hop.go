@@ -28,6 +28,10 @@ type widePool struct {
 	next  int // none before it is open
 }
 
+// mostHop is how many candidates a walk over blocks keeps at most: it finds the place of each
+// among all others.
+const mostHop = 1024
+
 // startSeeds is how many seeds a walk starts from.
 const startSeeds = 4
 
@@ -137,7 +141,7 @@ func (r *searcher) hops(s *Search, p *plan) bool {
 		return false
 	}
 	from := k.seeds.Load()
-	if from == nil {
+	if from == nil || p.pool() > mostHop {
 		return false
 	}
 	b.within, b.visible = s.Within, r.visible(s)
@@ -166,7 +170,8 @@ func (p *plan) pool() int {
 
 // hop follows candidates until none is open.
 func (b *beam) hop(h *hop, k *blocks, budget int) {
-	codes, table, limit := b.coding.codes.table.Load(), k.table.Load(), k.limit.Load()
+	limit := k.limit.Load() // before the table, which has all below it
+	codes, table := b.coding.codes.table.Load(), k.table.Load()
 	lines := (int(codes.Stride) + 127) / 64
 	fetch := func(slot uint32) {
 		if slot < limit {
@@ -188,7 +193,7 @@ func (b *beam) hop(h *hop, k *blocks, budget int) {
 		id[0] = slot
 		simd.Dot8Rows(&b.query, codes, id[:], key[:])
 		b.steps++
-		if k.isCoded(slot) {
+		if slot < limit && k.isCoded(slot) {
 			n := simd.ScanBlock(&h.tables, table.At(slot), -key[0], h.bar(), &h.found)
 			h.absorb(h.below(n, b.limit), &b.visited)
 		} else {
