@@ -27,8 +27,8 @@ type parted struct {
 // newParted stores memories of many users: all that a user has is in one part.
 func newParted(t *testing.T, n, parts int) *parted {
 	t.Helper()
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	o := &engine.Options{Clock: func() time.Time { return now }}
+	clk := testdb.NewClock()
+	o := &engine.Options{Clock: clk.Now}
 	open := func() *engine.DB {
 		db, err := engine.OpenMemory(o)
 		testdb.NoError(t, err)
@@ -48,7 +48,7 @@ func newParted(t *testing.T, n, parts int) *parted {
 		}
 	}
 	for i := range n {
-		now = now.Add(time.Second)
+		clk.Advance(time.Second)
 		text := ""
 		if r.IntN(4) == 0 {
 			text = texts[r.IntN(len(texts))] + " "
