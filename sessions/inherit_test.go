@@ -123,7 +123,7 @@ func TestMessagesLeadToSurvivors(t *testing.T) {
 	}
 	look("merged")
 	w.clk.Advance(3 * time.Hour)
-	w.work() // what Retain keeps ends
+	w.work()                                         // what Retain keeps ends
 	testdb.Soon(t, "the history ends", func() bool { // what is behind the calls may still read it
 		testdb.Compact(t, w.db)
 		_, err := w.db.Memories().History(ctx, supportAgent.Scope(), older.MemoryID)
