@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -20,91 +19,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
-
-// maxProblems bounds a report: what is wrong a thousand times has one cause.
-const maxProblems = 100
-
-// Report is the result of a check.
-type Report struct {
-	// OK: there are no problems. Memories is how many are alive.
-	OK       bool      `json:"ok"`
-	Memories int       `json:"memories"`
-	Problems []Problem `json:"problems"`
-	// Erasing: an erasure has begun and is not done, see [DB.Erase]; what it deletes is in the files.
-	Erasing bool `json:"erasing,omitempty"`
-	// Spaces says what searches of each vector space find; see [DB.CheckDeep].
-	Spaces []SpaceRecall `json:"spaces,omitempty"`
-}
-
-// SpaceRecall is what searches of a vector space find of its own vectors.
-type SpaceRecall struct {
-	// Name is that of the space.
-	Name string `json:"name"`
-	// Sampled vectors were looked for.
-	Sampled int `json:"sampled"`
-	// Recall is which share of the ten vectors closest to each the graph of the index finds, 0
-	// to 1.
-	Recall float64 `json:"recall"`
-	// Asked is what a recall finds that chooses its way: for vectors that are stored, for
-	// others away from them, for what lies half-way between two, and for the rarest ones.
-	Asked []AskedRecall `json:"asked"`
-}
-
-// AskedRecall is what recalls of some kind find in a vector space.
-type AskedRecall struct {
-	// Kind is "stored", "away", "between" or "rare".
-	Kind string `json:"kind"`
-	// Sampled is how many queries were asked.
-	Sampled int `json:"sampled"`
-	// Recall is which share of the ten closest vectors they find, First how many of them find
-	// the closest, 0 to 1.
-	Recall float64 `json:"recall"`
-	First  float64 `json:"first"`
-}
-
-// Problem is something that a check has found wrong.
-type Problem struct {
-	// Kind is what it is about, such as "memories" or "text index".
-	Kind string `json:"kind"`
-	What string `json:"what"`
-	// ID is that of the memory, empty where it is about no memory or the ID is not known.
-	ID string `json:"id"`
-	// Remedy is the verb of memdbctl that mends it: "rebuild text", "rebuild vectors", "rebuild
-	// graph", or "rescue", which makes a new database of all that is whole.
-	Remedy string `json:"remedy"`
-}
-
-// String is what is wrong, and the remedy.
-func (p Problem) String() string { return p.What }
-
-// NewProblem is what an error says that kept a database from being opened or checked.
-func NewProblem(err error) Problem { return Problem{"database", err.Error(), "", RemedyRescue} }
-
-// The remedies.
-const (
-	RemedyRescue  = "rescue"
-	RemedyRebuild = remedyRebuild + IndexText
-)
-
-// remedyRebuild begins the remedies that make an index anew.
-const remedyRebuild = "rebuild "
-
-// rebuilt are the kinds of problems that a rebuild of the text index mends.
-var rebuilt = []string{"text index", "documents", "words", "filter values"}
-
-func (r *Report) problem(kind, id, format string, args ...any) {
-	remedy := RemedyRescue
-	if slices.Contains(rebuilt, kind) {
-		remedy = RemedyRebuild
-	}
-	r.add(remedy, kind, id, format, args...)
-}
-
-func (r *Report) add(remedy, kind, id, format string, args ...any) {
-	if len(r.Problems) < maxProblems {
-		r.Problems = append(r.Problems, Problem{Kind: kind, What: fmt.Sprintf(format, args...), ID: id, Remedy: remedy})
-	}
-}
 
 // Check reads the whole store and compares each structure with the memories that
 // it must follow from. It runs on one state, beside readers and writers, and

@@ -149,9 +149,7 @@ func TestDeadlines(t *testing.T) {
 // TestUpdateEndsInTime: an Update that does much ends with its context, whatever contexts its
 // calls have and whether its function looks at their errors, and writes nothing.
 func TestUpdateEndsInTime(t *testing.T) {
-	if race.Enabled {
-		t.Skip("the race detector takes its time")
-	}
+	race.Sequential(t)
 	const n = 20_000
 	db := openTest(t, vfs.NewMem(), Options{})
 	m, s := db.Memories(), memory.Scope{User: "a"}

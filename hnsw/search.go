@@ -264,6 +264,7 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 // where a walk is likely to have found what there is: of photographs and of mixtures nearly
 // all queries are above it. Where so many rows are as far from the query, a walk that keeps
 // no more of them meets those that are a little closer by chance.
+//
 // A walk over links keeps the closest of all that it has met, which lie closer together than
 // those that one over blocks has followed.
 const levelShare, levelByLinks = 1.1, 1.05
