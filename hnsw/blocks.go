@@ -253,7 +253,7 @@ func (w *builder) misled(k *blocks) bool {
 		}
 		w.pass()
 	}
-	return float64(found) < leastByBlocks*float64(wanted)
+	return float64(found) < w.beam.x.leastByBlocks*float64(wanted)
 }
 
 // leastByBlocks is the least share of what walks by links find that those by blocks find.

@@ -11,6 +11,19 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
 )
 
+// blockedIndex returns an index with all vectors in its graph, and blocks where they fit,
+// whatever walks by them find.
+func blockedIndex(t testing.TB, cfg Config, vecs [][]float32) *Index {
+	t.Helper()
+	x := newGraph(t, cfg)
+	x.leastByBlocks = 0
+	for _, v := range vecs {
+		mustAdd(t, x, v)
+	}
+	mustLink(t, x)
+	return x
+}
+
 // Estimates of neighbours' costs are off by chance, by little, and not to one side.
 func TestBlockEstimates(t *testing.T) {
 	race.Sequential(t)
@@ -18,7 +31,7 @@ func TestBlockEstimates(t *testing.T) {
 	for _, metric := range allMetrics {
 		t.Run(metric.String(), func(t *testing.T) {
 			rng := random(t)
-			x := linkedIndex(t, Config{Dim: dim, Metric: metric}, clustered(rng, 5000, dim, 100))
+			x := blockedIndex(t, Config{Dim: dim, Metric: metric}, clustered(rng, 5000, dim, 100))
 			k := x.graph.blocks.Load()
 			if k == nil {
 				t.Fatal("there are no blocks")
@@ -108,7 +121,7 @@ func TestBlocksFollow(t *testing.T) {
 	for _, metric := range allMetrics {
 		t.Run(metric.String(), func(t *testing.T) {
 			rng := random(t)
-			x := linkedIndex(t, Config{Dim: dim, Metric: metric, Crossover: 500}, clustered(rng, rows, dim, 24))
+			x := blockedIndex(t, Config{Dim: dim, Metric: metric, Crossover: 500}, clustered(rng, rows, dim, 24))
 			checkBlocks(t, x)
 			for range 4 {
 				for range rows / 5 {
@@ -135,7 +148,7 @@ func TestHops(t *testing.T) {
 		t.Run(metric.String(), func(t *testing.T) {
 			rng := random(t)
 			vecs := clustered(rng, 6000, dim, 120)
-			with := linkedIndex(t, Config{Dim: dim, Metric: metric}, vecs)
+			with := blockedIndex(t, Config{Dim: dim, Metric: metric}, vecs)
 			none := linkedIndex(t, Config{Dim: dim, Metric: metric, BlockMemory: -1}, vecs)
 			if none.graph.blocks.Load() != nil {
 				t.Fatal("there are blocks where none were wanted")
@@ -179,7 +192,7 @@ func TestBlockMemory(t *testing.T) {
 	vecs := clustered(rng, 2000, dim, 40)
 	size := int64(simd.BlockBytes(blockBits(dim)))
 	cfg := Config{Dim: dim, Crossover: 500, BlockMemory: 1500 * size}
-	x := linkedIndex(t, cfg, vecs[:1000])
+	x := blockedIndex(t, cfg, vecs[:1000])
 	checkBlocks(t, x)
 	for _, v := range vecs[1000:] {
 		mustAdd(t, x, v)

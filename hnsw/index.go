@@ -178,6 +178,8 @@ type Index struct {
 	decoded []float32 // the writer's quantised vector
 	fitting fitting
 	pool    sync.Pool // of *searcher
+
+	leastByBlocks float64 // see there; tests lower it
 }
 
 // New returns an empty index, or [ErrConfig].
@@ -189,6 +191,8 @@ func New(cfg Config) (*Index, error) {
 		cfg:     cfg,
 		vec:     make([]float32, 0, cfg.Dim),
 		decoded: make([]float32, 0, cfg.Dim),
+
+		leastByBlocks: leastByBlocks,
 	}
 	x.builders.Store(int32(cfg.Builders))
 	x.spill = newSpill(cfg.File)
