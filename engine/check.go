@@ -194,6 +194,9 @@ func (c *checker) placed(v layout.Version) error {
 	if v.Born > c.tx.state.LSN {
 		return nil
 	}
+	if l, lives := c.tx.at(v.Seq); lives && l.Owner == v.Owner && l.Born < v.Born {
+		c.problem("memory number %d: its version of LSN %d is found, and it has one of LSN %d, which nothing finds", v.Seq, l.Born, v.Born)
+	}
 	lost, err := c.tx.placeless(v)
 	if lost {
 		c.problem("memory number %d: it has a record, and no place in the indexes, so that nothing finds it; opening the database to write makes it one", v.Seq)

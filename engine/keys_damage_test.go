@@ -165,6 +165,7 @@ func TestEachKeyDamaged(t *testing.T) {
 		return mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0, RNG: rand.New(rand.NewPCG(1, 2))})
 	}
 	db := openTest(t, mem, o)
+	waitCleaned(t, db) // what waits to be cleaned up, nobody would miss
 	mustCheck(t, db, 7)
 	want, err := seenOfKeys(t.Context(), db)
 	if err != nil {
@@ -193,6 +194,34 @@ func TestEachKeyDamaged(t *testing.T) {
 	const least = 25 // kinds of keys that fillKeys writes
 	if len(kinds) < least {
 		t.Errorf("only %d kinds of keys were there", len(kinds))
+	}
+}
+
+// TestCheckFindsOlderVersion: where the newest version of a memory has lost its document, and
+// the one before its mark of death, a check tells of it.
+func TestCheckFindsOlderVersion(t *testing.T) {
+	ctx, fs := t.Context(), vfs.NewMem()
+	db := openTest(t, fs, Options{})
+	db.chunks.busy.Lock() // nobody cleans up
+	s := memory.Scope{User: "ada"}
+	mustStore(t, db.Memories(), memory.Memory{ID: "a", Scope: s, Text: "tea"})
+	was := db.tables.Docs.At(1, db.LSN())
+	if _, err := db.Memories().Update(ctx, s, "a", memory.Patch{Text: new("coffee")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range [][]byte{db.keys().Doc(layout.KindTombstone, was), db.keys().Doc(layout.KindForward, db.tables.Docs.At(1, db.LSN()))} {
+		if _, closer, err := db.store.Get(key); err != nil || closer.Close() != nil {
+			t.Fatalf("key %q: %v", key, err)
+		}
+		noError(t, db.store.Delete(key, pebble.Sync))
+	}
+	db.janitor.cancel()
+	db.chunks.busy.Unlock()
+	noError(t, db.Close())
+	db = openTest(t, fs, Options{})
+	r, err := db.Check(ctx)
+	if err != nil || r.OK || !strings.Contains(fmt.Sprint(r.Problems), "which nothing finds") {
+		t.Errorf("check: %+v, %v", r, err)
 	}
 }
 

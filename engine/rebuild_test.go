@@ -345,7 +345,9 @@ func r1(t testing.TB, db *DB) string {
 func TestOpenMends(t *testing.T) {
 	race.Sequential(t)
 	fs := crashfs.NewDisk()
-	db := sealedTeas(t, fs, 600)
+	db := openTest(t, fs, setup{tuning: tuning{hotBytes: rebuildOptions().hotBytes}}) // no chunk is merged with others
+	storeTeas(t, db, 600)
+	db.waitSealed(t)
 	before, stats := teaAnswers(t, db.Memories()), mustStats(t, db)
 	// A scope that is deleted, and not yet cleaned up, stays deleted.
 	db.chunks.busy.Lock()
