@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(Main(os.Args[1:], nil))
 	}
 	ordered()
+	debug.SetGCPercent(400) // it takes half of the time of many small databases
 	os.Exit(m.Run())
 }
 
