@@ -143,7 +143,7 @@ func (r *searcher) search(ctx context.Context, s *Search) (hits []Hit, err error
 
 // searchAll looks at all rows, in the way that costs less.
 func (r *searcher) searchAll(ctx context.Context, s *Search, p *plan) ([]Hit, error) {
-	if r.told.Way = p.wayOfAll(); r.told.Way == Cascade {
+	if r.told.Way = r.wayOfAll(p); r.told.Way == Cascade {
 		return r.searchCells(ctx, s, p.cells, p.fresh)
 	}
 	return r.searchFlat(ctx, s)
