@@ -29,7 +29,7 @@ const (
 	proofRows, proofMissed, proofRounds, proofEf = 256, 64, 16, 1
 	// The rarest rows, one in proofRare, are looked for besides, leastRare at least and
 	// mostRare at most: what walks miss is among them. Each that they miss gets rareLinks.
-	proofRare, leastRare, mostRare, rareLinks = 64, 256, 1024, 4
+	proofRare, leastRare, mostRare, rareLinks = 64, 64, 1024, 4
 	// maxEntries is how many entries there are at most: each walk scores them.
 	maxEntries = 1024
 	// Of the proofHits other rows closest to each of proofQueries, which are not looked for in
