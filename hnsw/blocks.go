@@ -161,17 +161,48 @@ type blockCoder struct {
 	words       []uint16
 	links       []uint32
 	places      []int
+	near        []uint32
+	kept        []keptTurned // empty where few blocks are made
+}
+
+// keptTurned is a row that was turned of late.
+type keptTurned struct {
+	turned
+	of uint32 // its slot plus one; 0: there is none
+}
+
+const (
+	// keptRows is how many turned rows are kept while blocks are made, and so many blocks of
+	// nodes near each other are made in turn: of 30,000 rows of 784 components, this took a
+	// fifth off what making blocks takes.
+	keptRows, nearBlocks = 2048, 256
+	// keepFrom is how many blocks there are to make where it is worth it.
+	keepFrom = 4 * keptRows
+)
+
+// turned returns the row of a slot, until the next call.
+func (w *blockCoder) turned(k *blocks, slot uint32) *turned {
+	if len(w.kept) == 0 {
+		k.turn(slot, &w.other)
+		return &w.other
+	}
+	kept := &w.kept[slot%keptRows]
+	if kept.of != slot+1 {
+		k.turn(slot, &kept.turned)
+		kept.of = slot + 1
+	}
+	return &kept.turned
 }
 
 // set codes a row as one of a block about another row.
-func (w *blockCoder) set(block unsafe.Pointer, place int, slot uint32) {
-	s := simd.SignsOf(w.other.vec, w.node.vec, w.words)
+func (w *blockCoder) set(block unsafe.Pointer, place int, slot uint32, row *turned) {
+	s := simd.SignsOf(row.vec, w.node.vec, w.words)
 	add, rescale := s.Square/2, 0.0
 	if s.Sum > 0 {
 		rescale = -s.Square / s.Sum
 		add -= rescale * s.Centre
 	}
-	add -= w.other.length - w.node.length
+	add -= row.length - w.node.length
 	simd.SetBlockRow(block, place, w.words, float32(add), float32(rescale), slot)
 }
 
@@ -194,7 +225,10 @@ func (w *builder) recode(ctx context.Context) error {
 		return err
 	}
 	g.blocks.Store(k)
-	w.coder.words = make([]uint16, k.bits/16)
+	w.coder.words, w.coder.kept = make([]uint16, k.bits/16), nil
+	if k.seeds.Load() == nil || k.uncoded.Load() >= keepFrom {
+		w.coder.kept = make([]keptTurned, keptRows)
+	}
 	k.uncoded.Store(0)
 	for first := uint32(0); first < n; first += 64 {
 		if first%rowsPerCheck == 0 && ctx.Err() != nil {
@@ -206,12 +240,10 @@ func (w *builder) recode(ctx context.Context) error {
 			if slot >= n {
 				break
 			}
-			if g.node(slot).state.Load()&stateLinked != 0 {
-				w.codeBlock(k, slot)
-				w.pass()
-			}
+			w.codeNear(k, slot)
 		}
 	}
+	w.coder.kept = nil
 	if s := k.seeds.Load(); s != nil && g.linked.Load() < 2*k.sown {
 		return nil
 	}
@@ -267,6 +299,24 @@ func (b *beam) queryRow(dst []float32) []float32 {
 	return dst
 }
 
+// codeNear makes the block of a slot, if it is a node that has none, and those of nodes near
+// it, whose blocks have many of the same rows.
+func (w *builder) codeNear(k *blocks, slot uint32) {
+	near, made := append(w.coder.near[:0], slot), 0
+	for i := 0; i < len(near) && made < nearBlocks; i++ {
+		slot := near[i]
+		if slot >= w.beam.limit || k.isCoded(slot) || w.graph.node(slot).state.Load()&stateLinked == 0 {
+			continue
+		}
+		w.codeBlock(k, slot)
+		if made++; len(w.coder.kept) > 0 {
+			near = w.graph.neighbours(slot, 0, near)
+		}
+		w.pass()
+	}
+	w.coder.near = near
+}
+
 // codeBlock makes the block of a node, of which it leaves what is right.
 func (w *builder) codeBlock(k *blocks, slot uint32) {
 	coder, block := &w.coder, k.table.Load().At(slot)
@@ -291,15 +341,15 @@ func (w *builder) codeBlock(k *blocks, slot uint32) {
 	}
 	coder.places = places
 	if len(links) > 0 {
-		k.turn(slot, &coder.node)
+		t := coder.turned(k, slot)
+		coder.node = turned{append(coder.node.vec[:0], t.vec...), t.bias, t.length}
 	}
 	for i, place := range places {
 		if i >= len(links) {
 			simd.NoBlockRow(block, k.bits, place)
 			continue
 		}
-		k.turn(links[i], &coder.other)
-		coder.set(block, place, links[i])
+		coder.set(block, place, links[i], coder.turned(k, links[i]))
 	}
 	atomic.OrUint64(&marks.made, bit)
 	atomic.OrUint64(&marks.coded, bit)
@@ -346,7 +396,7 @@ func (w *builder) sow(k *blocks) {
 			continue
 		}
 		k.turn(slots[i], &w.coder.other)
-		w.coder.set(block, i%simd.BlockRows, slots[i])
+		w.coder.set(block, i%simd.BlockRows, slots[i], &w.coder.other)
 	}
 	w.coder.node = turned{}
 	k.seeds.Store(s)

@@ -100,7 +100,7 @@ func checkBlocks(t *testing.T, x *Index) {
 			}
 			copy(want, unsafe.Slice((*byte)(block), len(want)))
 			k.turn(id, &w.coder.other)
-			w.coder.set(unsafe.Pointer(&want[0]), place, id)
+			w.coder.set(unsafe.Pointer(&want[0]), place, id, &w.coder.other)
 			if !bytes.Equal(want, unsafe.Slice((*byte)(block), len(want))) {
 				t.Fatalf("node %d: the codes of %d are not those of its row", slot, id)
 			}

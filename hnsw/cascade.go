@@ -23,6 +23,7 @@ type cascade struct {
 	adds    []float64 // of the cells, in that order: see cellView
 	most    topK      // the rows of the highest keys
 	queue   []uint32  // rows that bits don't rule out
+	left    int       // of them there were so many
 }
 
 // firstRows is how many rows are compared by their codes first, or how many for each hit: of
@@ -48,6 +49,7 @@ func (r *searcher) searchCells(ctx context.Context, s *Search, all *cells, fresh
 	if err := r.queueRest(ctx, s, all); err != nil {
 		return nil, err
 	}
+	r.beam.coding.cover.leaves(float64(r.cascade.left) / float64(s.matching()))
 	return r.finishFlat(s)
 }
 
@@ -152,6 +154,7 @@ func (r *searcher) raiseBar(s *Search) error {
 func (r *searcher) queueRest(ctx context.Context, s *Search, all *cells) error {
 	c, f := &r.cascade, &r.flat
 	from := 0
+	c.left = 0
 	for i, o := range c.order {
 		cell := &all.list[uint32(o)]
 		n := len(cell.tiles)
@@ -178,6 +181,7 @@ func (r *searcher) queueRest(ctx context.Context, s *Search, all *cells) error {
 // scoreQueue compares the rows on the queue by their codes.
 func (r *searcher) scoreQueue(s *Search) {
 	c := &r.cascade
+	c.left += len(c.queue)
 	for rest := c.queue; len(rest) > 0; {
 		n := min(batch, len(rest))
 		r.scoreFlat(s, rest[:n])

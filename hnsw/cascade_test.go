@@ -309,6 +309,45 @@ func TestPlannedCascade(t *testing.T) {
 	}
 }
 
+// TestBitsThatTellNothing: where bits rule out next to nothing, searches compare all codes at
+// once, but for a few that look whether bits tell more by now.
+func TestBitsThatTellNothing(t *testing.T) {
+	race.Sequential(t)
+	t.Parallel()
+	const n, dim = 12_000, 48
+	rng := rand.New(rand.NewPCG(5, 6))
+	var vecs [][]float32
+	for range n {
+		v := randomVector(rng, dim)
+		for k := range v {
+			v[k]++
+		}
+		vecs = append(vecs, v)
+	}
+	x := placed(t, Config{Dim: dim, Metric: Dot}, vecs)
+	ask := func(by float32) (ways [Cascade + 1]int) {
+		for range retryCells {
+			q, told := slices.Clone(vecs[rng.IntN(n)]), Told{}
+			for k := range q {
+				q[k] *= by
+			}
+			mustSearch(t, x, q, Search{K: 10, Slots: x.Len(), Told: &told})
+			ways[told.Way]++
+		}
+		return ways
+	}
+	ask(-1)
+	if ways := ask(-1); ways[Flat] != retryCells-1 || ways[Cascade] != 1 {
+		t.Errorf("of %d searches for the opposite of all rows %v went each way", retryCells, ways)
+	}
+	for range leftMean {
+		mustSearch(t, x, vecs[0], Search{K: 10, Slots: x.Len(), Strategy: Cascade})
+	}
+	if ways := ask(1); ways[Cascade] != retryCells {
+		t.Errorf("of %d searches for rows %v went each way", retryCells, ways)
+	}
+}
+
 // TestMeasureBits: what is measured follows the processor within bounds.
 func TestMeasureBits(t *testing.T) {
 	for _, c := range []struct{ bits, codes time.Duration }{{1000, 1}, {1000, 12_000}, {1000, 15_000}, {1, 1_000_000}, {0, 0}} {

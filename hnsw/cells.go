@@ -100,6 +100,24 @@ type cover struct {
 	// The slots of rows that may have no place, live or not; nil while no row has one nor
 	// is to get one. Like the list of pending slots it is only appended to or replaced.
 	fresh atomic.Pointer[[]uint32]
+	// The share of the rows that a search may return which bits did not rule out, a float64:
+	// a mean of the last searches by cells. spared counts those that went another way for it.
+	left   atomic.Uint64
+	spared atomic.Uint32
+}
+
+const (
+	// leftMean is how many searches the mean of what bits leave is of, about.
+	leftMean = 8
+	// Where bits leave too much, one search in retryCells goes by cells still: other queries,
+	// and rows that came since, may be other.
+	retryCells = 64
+)
+
+// leaves says which share of the rows a search had to compare by their codes.
+func (c *cover) leaves(share float64) {
+	mean := load(&c.left)
+	c.left.Store(math.Float64bits(mean + (share-mean)/leftMean))
 }
 
 // note has a slot's row, which is live, be scored one by one if others are not.

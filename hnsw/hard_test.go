@@ -23,7 +23,7 @@ type hardCase struct {
 
 const (
 	hardRows   = 4200 // a little more than are searched flat
-	hardChance = .04
+	hardChance = .005
 )
 
 var allMetrics, distances = []Metric{Cosine, Dot, L2}, []Metric{Cosine, L2}
@@ -125,8 +125,8 @@ var lengthening = each(func(_ *rand.Rand, v []float32, i int) {
 // TestHard: sets of rows that lie as no model's vectors should, in the order of their
 // clusters or shuffled, are walked, and found. The sets are always the same: what a
 // walk finds in others may be a little less. Walks that keep more candidates find no less
-// than those that keep fewer, but for hardChance. With MEMDB_SOAK each set comes in both orders,
-// without it in one, by turns.
+// than those that keep fewer, but for two of the 400 rows that are looked for. With
+// MEMDB_SOAK each set comes in both orders, without it in one, by turns.
 func TestHard(t *testing.T) {
 	race.Sequential(t)
 	t.Parallel()
@@ -149,9 +149,9 @@ func TestHard(t *testing.T) {
 						queries = append(queries, moved(rng, vecs[rng.IntN(len(vecs))], c.noise))
 					}
 					best := 0.0
-					for _, ef := range []int{11, 16, 64} {
+					for _, ef := range []int{10, 11, 16, 25, 40, 64, 100} {
 						r := recall(t, x, queries, Search{K: 10, Ef: ef, Slots: x.Len()})
-						if r < best-hardChance || ef == 64 && r < c.least {
+						if r < best-hardChance-1e-9 || ef == 64 && r < c.least {
 							t.Errorf("recall@10 %.3f with %d candidates, with fewer %.3f", r, ef, best)
 						}
 						best = max(best, r)

@@ -27,6 +27,9 @@ const (
 	// others are looked for by walks of proofEf candidate alone, until none is
 	// missed, proofRounds times at most.
 	proofRows, proofMissed, proofRounds, proofEf = 256, 64, 16, 1
+	// The rarest rows, one in proofRare, are looked for besides, leastRare at least and
+	// mostRare at most: what walks miss is among them. Each that they miss gets rareLinks.
+	proofRare, leastRare, mostRare, rareLinks = 64, 64, 1024, 4
 	// maxEntries is how many entries there are at most: each walk scores them.
 	maxEntries = 1024
 	// Of the proofHits other rows closest to each of proofQueries, which are not looked for in
@@ -60,8 +63,15 @@ func (w *builder) prove(ctx context.Context, growth int64) error {
 	if err := w.mend(ctx); err != nil {
 		return err
 	}
+	rarest, err := w.rarest(ctx)
+	if err != nil {
+		return err
+	}
 	w.beam.byDistance = false // as searches score
 	defer func() { w.beam.byDistance = true }()
+	if err := w.leadToRare(ctx, rarest); err != nil {
+		return err
+	}
 	if err := w.findLost(ctx); err != nil {
 		return err
 	}
@@ -153,6 +163,54 @@ func (w *builder) linkWhereRoom(from, to uint32) bool {
 		}
 	}
 	return false
+}
+
+// rarest returns the live nodes that lie furthest from the closest that they have a link to.
+func (w *builder) rarest(ctx context.Context) ([]Hit, error) {
+	g, b := w.graph, w.beam
+	best := topK{k: int(min(max(g.linked.Load()/proofRare, leastRare), mostRare))}
+	for slot := range b.x.length.Load() {
+		if slot%rowsPerCheck == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if g.node(slot).state.Load() != stateLive|stateClaimed|stateLinked {
+			continue
+		}
+		first := g.list(slot, 0)[0].Load()
+		if first == 0 {
+			continue
+		}
+		bias := b.load(slot)
+		if far := -b.scoreOne(first-1) - bias; len(best.hits) < best.k || far > best.hits[0].Score {
+			best.push(Hit{Slot: slot, Score: far})
+		}
+		w.pass()
+	}
+	return best.sorted(), nil
+}
+
+// leadToRare gives rows that walks for them do not come to a link from some of those where
+// the walks end.
+func (w *builder) leadToRare(ctx context.Context, rows []Hit) error {
+	for _, h := range rows {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		found := w.find(h.Slot, defaultEf)
+		if slices.ContainsFunc(found, func(c candidate) bool { return c.slot&slotMask == h.Slot }) {
+			continue
+		}
+		links := 0
+		for _, c := range found {
+			if w.linkWhereRoom(c.slot&slotMask, h.Slot) {
+				if links++; links == rareLinks {
+					break
+				}
+			}
+		}
+		w.pass()
+	}
+	return nil
 }
 
 // findLost makes rows entries that walks do not come to, until they come to nearly all.

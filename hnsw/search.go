@@ -143,7 +143,7 @@ func (r *searcher) search(ctx context.Context, s *Search) (hits []Hit, err error
 
 // searchAll looks at all rows, in the way that costs less.
 func (r *searcher) searchAll(ctx context.Context, s *Search, p *plan) ([]Hit, error) {
-	if r.told.Way = p.wayOfAll(); r.told.Way == Cascade {
+	if r.told.Way = r.wayOfAll(p); r.told.Way == Cascade {
 		return r.searchCells(ctx, s, p.cells, p.fresh)
 	}
 	return r.searchFlat(ctx, s)
@@ -169,18 +169,10 @@ func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, 
 		return r.rough(r.byCodes(shown, s.K), s.K), nil
 	}
 	hits, err := r.look(shown, s.K)
-	switch {
-	case err != nil || !p.keeps || p.sure:
-	case p.ef < defaultEf:
-		if r.unsure(hits, p) {
-			// Who asks for few candidates gets what more of them find, and nothing dearer.
-			p.ef = defaultEf
-			hits, err = r.again(s, p, hits)
+	if few := p.ef < defaultEf; err == nil && p.keeps && !p.sure {
+		if hits, err = r.goOnce(s, p, hits); few {
+			return hits, err
 		}
-		return hits, err
-	case p.hopped && r.level(hits, p):
-		// As many candidates find more by links where rows are all as far away.
-		hits, err = r.again(s, p, hits)
 	}
 	for p.keeps && err == nil && (r.unsure(hits, p) || p.sure && r.level(hits, p)) {
 		if ctx.Err() != nil {
@@ -193,6 +185,22 @@ func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, 
 			return r.searchAll(ctx, s, p)
 		}
 		hits, err = r.look(shown, s.K)
+	}
+	return hits, err
+}
+
+// goOnce has a walk that was asked for so many candidates go on where it may have missed some
+// that walks find for little more: from few candidates to those that a search keeps by
+// default, and to rows spread over all.
+func (r *searcher) goOnce(s *Search, p *plan, hits []Hit) (_ []Hit, err error) {
+	few := p.ef < defaultEf
+	if r.blurred(hits) && !s.Plain || few && r.unsure(hits, p) {
+		p.ef = max(p.ef, defaultEf)
+		hits, err = r.again(s, p, hits)
+	}
+	if err == nil && !few && p.hopped && r.level(hits, p) {
+		// As many candidates find more by links where rows are all as far away.
+		hits, err = r.again(s, p, hits)
 	}
 	return hits, err
 }
@@ -251,13 +259,29 @@ func (r *searcher) unsure(hits []Hit, p *plan) bool {
 	if b.shown < b.ef {
 		return !p.seeded && !p.hopped // what it met has no links to others
 	}
-	last, v := b.found[len(b.found)-1], &r.probe.codes
 	if hits[0].Score == hits[len(hits)-1].Score {
 		return false // they are all the same
 	}
-	bar := hits[3*(len(hits)-1)/4].Score
-	likely := r.probe.likely(v, last.score, b.err(last.slot&slotMask), unsureDeviations)
-	return float64(last.score)+v.shift+likely >= r.keyOf(bar)
+	return r.mayReach(b.found[len(b.found)-1], hits[3*(len(hits)-1)/4].Score)
+}
+
+// blurred reports whether codes can't tell the better three quarters of the hits from the
+// candidate that is the last of as many. It says the same of a walk with few candidates and of
+// one with many, so that this one goes on where that one does: many rows that codes cannot tell
+// apart are as much in the way of both.
+func (r *searcher) blurred(hits []Hit) bool {
+	n := len(hits)
+	if n == 0 || hits[0].Score == hits[n-1].Score {
+		return false
+	}
+	return r.mayReach(r.beam.found[n-1], hits[3*(n-1)/4].Score)
+}
+
+// mayReach reports whether a candidate is likely to have that score, as far as its codes tell.
+func (r *searcher) mayReach(c candidate, score float32) bool {
+	v := &r.probe.codes
+	likely := r.probe.likely(v, c.score, r.beam.err(c.slot&slotMask), unsureDeviations)
+	return float64(c.score)+v.shift+likely >= r.keyOf(score)
 }
 
 // levelShare is how much further from the query the last candidate lies than the last hit
