@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -46,9 +47,10 @@ const (
 	// window is how long a stream knows the IDs of messages.
 	window = 2 * time.Minute
 	// callWait is how long the answer to a call may take: what is asked while there is no leader is never answered,
-	// and is to be asked again. messageWait is how long a message that is there may take to come, setUpWait what
+	// and is to be asked again, every askEvery where it only asks. messageWait is how long a message that is there may take to come, setUpWait what
 	// makes a stream or a bucket.
 	callWait    = time.Second
+	askEvery    = 200 * time.Millisecond
 	messageWait = 3 * time.Second
 	setUpWait   = 10 * time.Second
 	// setUpTries is how often a stream is made.
@@ -218,11 +220,16 @@ func (b *Backend) replicated(fn func(replicas int) error) error {
 
 // enough refuses a stream that keeps less than it should.
 func (b *Backend) enough(ctx context.Context, stream string) error {
-	s, err := b.js.Stream(ctx, stream)
+	info, err := b.info(ctx, stream)
 	if err != nil {
 		return err
 	}
-	c := s.CachedInfo().Config
+	return b.suffices(info)
+}
+
+// suffices refuses a stream that keeps less than it should.
+func (b *Backend) suffices(info *jetstream.StreamInfo) error {
+	c, stream := info.Config, info.Config.Name
 	if b.o.Insecure || c.Replicas >= replicas && c.Storage == jetstream.FileStorage {
 		return nil
 	}
@@ -251,6 +258,55 @@ func (b *Backend) Objects(shard int) cluster.Objects { return objects{b, shard} 
 // call runs fn, which is one call, for a bounded time, and gives its error one of the kinds of package cluster.
 func call(ctx context.Context, fn func(context.Context) error) error {
 	return known(retry.Within(ctx, callWait, fn))
+}
+
+// ask is call for what may be asked again and changes nothing: what no leader has heard is never answered, so it is
+// asked anew every askEvery, and the first answer counts. An election that ends is noticed as soon.
+func ask[T any](ctx context.Context, fn func(context.Context) (T, error)) (got T, err error) {
+	err = call(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		type answer struct {
+			got T
+			err error
+		}
+		var asked sync.WaitGroup
+		answers := make(chan answer, callWait/askEvery+1)
+		defer asked.Wait()
+		defer cancel()
+		anew := time.NewTicker(askEvery)
+		defer anew.Stop()
+		for {
+			asked.Go(func() {
+				got, err := fn(ctx)
+				answers <- answer{got, err}
+			})
+			for waiting := true; waiting; {
+				select {
+				case a := <-answers:
+					if err := known(a.err); !errors.Is(err, cluster.ErrUnavailable) {
+						got = a.got
+						return a.err
+					}
+				case <-anew.C:
+					waiting = false
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+		}
+	})
+	return got, err
+}
+
+// info asks what a stream is and has.
+func (b *Backend) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
+	return ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		s, err := b.js.Stream(ctx, stream)
+		if err != nil {
+			return nil, err
+		}
+		return s.CachedInfo(), nil
+	})
 }
 
 // The codes of errors that the client does not name.

@@ -24,6 +24,7 @@ import (
 var (
 	killRounds  = flag.Int("kill.rounds", 4, "rounds of TestKill")
 	killWriters = flag.Int("kill.writers", 32, "writers of TestKill")
+	killKinds   = flag.String("kill.kinds", "owner,pause of the owner,follower,owner and leader,leader,two servers,all servers", "what TestKill kills, in turn")
 )
 
 // told is what the nodes have said.
@@ -111,7 +112,7 @@ func TestKill(t *testing.T) {
 	run("a")
 	run("b")
 	o.await(t, 100)
-	kinds := []string{"owner", "pause of the owner", "follower", "owner and leader", "leader", "two servers", "all servers"}
+	kinds := strings.Split(*killKinds, ",")
 	rng := rand.New(rand.NewPCG(uint64(*killRounds), 7))
 	for round := range *killRounds {
 		time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)

@@ -45,7 +45,10 @@ func (b *Backend) Log(ctx context.Context, shard int) (cluster.Log, error) {
 
 // setUp makes the stream where it is missing.
 func (l *log) setUp(ctx context.Context) error {
-	_, err := l.b.js.Stream(ctx, l.stream)
+	info, err := l.b.info(ctx, l.stream)
+	if err == nil {
+		return l.b.suffices(info)
+	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		err = l.b.replicated(func(n int) error {
 			_, err := l.b.js.CreateStream(ctx, jetstream.StreamConfig{
@@ -89,18 +92,14 @@ func (l *log) Append(ctx context.Context, id string, data []byte, after uint64) 
 // against what it has before it looks at the ID, and after the window no server knows the ID. What a stream has, its
 // quorum has.
 func (l *log) has(ctx context.Context, id string, sequence uint64) (found bool, err error) {
-	err = call(ctx, func(ctx context.Context) error {
+	return ask(ctx, func(ctx context.Context) (bool, error) {
 		s, err := l.b.js.Stream(ctx, l.stream)
 		if err != nil {
-			return err
+			return false, err
 		}
 		m, err := s.GetMsg(ctx, sequence)
-		if err == nil {
-			found = m.Header.Get(jetstream.MsgIDHeader) == id
-		}
-		return err
+		return err == nil && m.Header.Get(jetstream.MsgIDHeader) == id, err
 	})
-	return found, err
 }
 
 // readTries is how often a reading that gives nothing is begun again.
@@ -180,16 +179,11 @@ func (l *log) next(ctx context.Context, messages jetstream.MessagesContext, ther
 
 // Bounds implements [cluster.Log].
 func (l *log) Bounds(ctx context.Context) (first, last uint64, err error) {
-	err = call(ctx, func(ctx context.Context) error {
-		s, err := l.b.js.Stream(ctx, l.stream)
-		if err != nil {
-			return err
-		}
-		state := s.CachedInfo().State
-		first, last = max(state.FirstSeq, 1), state.LastSeq
-		return nil
-	})
-	return first, last, err
+	info, err := l.b.info(ctx, l.stream)
+	if err != nil {
+		return 0, 0, err
+	}
+	return max(info.State.FirstSeq, 1), info.State.LastSeq, nil
 }
 
 // PurgeTo implements [cluster.Log].
