@@ -47,12 +47,11 @@ const (
 	// window is how long a stream knows the IDs of messages.
 	window = 2 * time.Minute
 	// callWait is how long the answer to a call may take: what is asked while there is no leader is never answered,
-	// and is to be asked again, every askEvery where it only asks. messageWait is how long a message that is there may take to come, setUpWait what
-	// makes a stream or a bucket.
-	callWait    = time.Second
-	askEvery    = 200 * time.Millisecond
-	messageWait = 3 * time.Second
-	setUpWait   = 10 * time.Second
+	// and is to be asked again, every askEvery where it only asks. setUpWait is how long making
+	// a stream or a bucket may take.
+	callWait  = time.Second
+	askEvery  = 200 * time.Millisecond
+	setUpWait = 10 * time.Second
 	// setUpTries is how often a stream is made.
 	setUpTries = 5
 	// markerTTL is how long it is known that a value of a bucket has gone.

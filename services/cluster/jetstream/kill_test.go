@@ -171,7 +171,7 @@ func TestKill(t *testing.T) {
 	judge(t, b, filepath.Join(dir, "judge"), o)
 }
 
-// settled waits until the log has all its replicas again, so that the next round kills one of three.
+// settled waits until the log and the leases have all their replicas again, so that the next round kills one of three.
 func settled(t *testing.T, s *servers) {
 	t.Helper()
 	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
@@ -183,13 +183,7 @@ func settled(t *testing.T, s *servers) {
 		whole := false
 		if js, err := natsjs.New(nc); err == nil {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			if stream, err := js.Stream(ctx, "memdb-log-0"); err == nil && stream.CachedInfo().Cluster != nil {
-				c := stream.CachedInfo().Cluster
-				whole = c.Leader != "" && len(c.Replicas) == 2
-				for _, r := range c.Replicas {
-					whole = whole && r.Current && !r.Offline
-				}
-			}
+			whole = replicated(ctx, js, "memdb-log-0") && replicated(ctx, js, "KV_memdb-leases")
 			cancel()
 		}
 		nc.Close()
@@ -197,6 +191,20 @@ func settled(t *testing.T, s *servers) {
 			return
 		}
 	}
+}
+
+// replicated reports whether a stream has a leader and two who follow it.
+func replicated(ctx context.Context, js natsjs.JetStream, name string) bool {
+	stream, err := js.Stream(ctx, name)
+	if err != nil || stream.CachedInfo().Cluster == nil {
+		return false
+	}
+	c := stream.CachedInfo().Cluster
+	whole := c.Leader != "" && len(c.Replicas) == 2
+	for _, r := range c.Replicas {
+		whole = whole && r.Current && !r.Offline
+	}
+	return whole
 }
 
 // judge opens the shard with nothing but its log, and compares it with what was acknowledged.
