@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
 )
@@ -276,8 +277,10 @@ func ask[T any](ctx context.Context, fn func(context.Context) (T, error)) (got T
 		defer anew.Stop()
 		for {
 			asked.Go(func() {
-				got, err := fn(ctx)
-				answers <- answer{got, err}
+				var a answer
+				caught := panics.Catch("asks a server", func() { a.got, a.err = fn(ctx) })
+				a.err = cmp.Or(caught, a.err)
+				answers <- a
 			})
 			for waiting := true; waiting; {
 				select {

@@ -56,6 +56,23 @@ func (o *told) now() (n int, owner string) {
 	return len(o.acked), o.owner
 }
 
+func (o *told) opened() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.opens)
+}
+
+// openedSince tells of the newest opening, if there was one behind so many.
+func (o *told) openedSince(n int) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.opens) == n {
+		return ""
+	}
+	_, ms, _ := strings.Cut(o.opens[len(o.opens)-1], " ")
+	return ", of which bringing up the folder took " + ms + " ms"
+}
+
 // await waits for so many more acknowledgements.
 func (o *told) await(t *testing.T, more int) time.Duration {
 	t.Helper()
@@ -151,8 +168,9 @@ func TestKill(t *testing.T) {
 			}
 			down = nil
 		}
+		opened := o.opened()
 		o.await(t, 50)
-		t.Logf("round %d: %s killed; writes go on after %.1f s", round, kind, time.Since(began).Seconds())
+		t.Logf("round %d: %s killed; writes go on after %.1f s%s", round, kind, time.Since(began).Seconds(), o.openedSince(opened))
 		for _, i := range down {
 			s.start(i)
 		}

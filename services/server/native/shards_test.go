@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +35,7 @@ type world struct {
 	nodes   []*httptest.Server
 	keys    *server.Keys
 	refused atomic.Int64 // how often a node was asked for a shard that it does not serve
+	client  *http.Client // by which nodes ask each other
 }
 
 // member is a node of the world.
@@ -81,13 +84,13 @@ func (m *member) Where(_ context.Context, shard int, anew bool) (string, error) 
 }
 
 func (m *member) Secret() []byte          { return []byte("of the cluster") }
-func (m *member) Client() *http.Client    { return http.DefaultClient }
+func (m *member) Client() *http.Client    { return m.w.client }
 func (m *member) Failed() error           { return nil }
 func (m *member) Metrics(io.Writer) error { return nil }
 
 func newWorld(t *testing.T, shards, nodes int, keyed bool) *world {
 	t.Helper()
-	w := &world{t: t, owner: make([]atomic.Int32, shards), stale: make([]atomic.Int32, shards)}
+	w := &world{t: t, client: http.DefaultClient, owner: make([]atomic.Int32, shards), stale: make([]atomic.Int32, shards)}
 	for i := range shards {
 		db, err := engine.OpenMemory(nil)
 		testdb.NoError(t, err)
@@ -273,6 +276,62 @@ func TestShardsForeign(t *testing.T) {
 	if out.Code != 401 {
 		t.Errorf("without a cluster: %d", out.Code)
 	}
+}
+
+// A tap keeps what goes over the network.
+type tap struct {
+	mu   sync.Mutex
+	sent []*http.Request
+	body [][]byte
+}
+
+func (p *tap) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.sent, p.body = append(p.sent, r.Clone(context.Background())), append(p.body, body)
+	p.mu.Unlock()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestShardsReplay: who reads what nodes say to each other cannot say it again, to whichever node, also behind a new
+// beginning of the node that it was for.
+func TestShardsReplay(t *testing.T) {
+	w := newWorld(t, 1, 2, false)
+	heard := &tap{}
+	w.client = &http.Client{Transport: heard}
+	for n := range 3 {
+		w.want(1, "POST", "/memories", fmt.Sprintf(`{"user":"ada","text":"tea %d"}`, n), 201, "")
+	}
+	if len(heard.sent) != 4 { // the first one was sent for an unknown run, and again
+		t.Fatalf("%d requests", len(heard.sent))
+	}
+	replay := func(want ...int) {
+		t.Helper()
+		for i, r := range heard.sent {
+			for node, h := range w.nodes {
+				out := httptest.NewRecorder()
+				again := r.Clone(t.Context())
+				again.RequestURI, again.Body = r.URL.RequestURI(), io.NopCloser(bytes.NewReader(heard.body[i]))
+				h.Config.Handler.ServeHTTP(out, again)
+				if !slices.Contains(want, out.Code) {
+					t.Errorf("request %d again to node %d: %d %s", i, node, out.Code, out.Body)
+				}
+			}
+		}
+	}
+	replay(http.StatusUnauthorized, http.StatusConflict)
+	w.want(0, "GET", "/count?user=ada", "", 200, `{"count":3}`)
+	// The node begins anew at its address: others notice, and what was said before counts for nothing.
+	s := server.New(nil, server.Options{Shards: &member{w: w, n: 0, stale: map[int]string{}}})
+	s.Mount(New())
+	w.nodes[0].Config.Handler = s.Handler()
+	replay(http.StatusConflict, http.StatusUnauthorized)
+	w.want(1, "POST", "/memories", `{"user":"ada","text":"tea 3"}`, 201, "")
+	w.want(0, "GET", "/count?user=ada", "", 200, `{"count":4}`)
 }
 
 // TestShardsAnswer: no route fails for want of a database, whatever it is asked.
