@@ -273,8 +273,6 @@ func ask[T any](ctx context.Context, fn func(context.Context) (T, error)) (got T
 		answers := make(chan answer, callWait/askEvery+1)
 		defer asked.Wait()
 		defer cancel()
-		anew := time.NewTicker(askEvery)
-		defer anew.Stop()
 		for {
 			asked.Go(func() {
 				var a answer
@@ -283,16 +281,23 @@ func ask[T any](ctx context.Context, fn func(context.Context) (T, error)) (got T
 				answers <- a
 			})
 			for waiting := true; waiting; {
-				select {
-				case a := <-answers:
-					if err := known(a.err); !errors.Is(err, cluster.ErrUnavailable) {
-						got = a.got
-						return a.err
+				var a answer
+				err := retry.Within(ctx, askEvery, func(wait context.Context) error {
+					select {
+					case a = <-answers:
+						return nil
+					case <-wait.Done():
+						return wait.Err()
 					}
-				case <-anew.C:
-					waiting = false
-				case <-ctx.Done():
+				})
+				switch {
+				case ctx.Err() != nil:
 					return ctx.Err()
+				case err != nil: // it is time to ask anew
+					waiting = false
+				case !errors.Is(known(a.err), cluster.ErrUnavailable):
+					got = a.got
+					return a.err
 				}
 			}
 		}

@@ -169,7 +169,7 @@ func TestShards(t *testing.T) {
 	w.want(1, "GET", "/count?agent=planner", "", 200, `{"count":40}`)
 	w.want(1, "GET", "/users", "", 200, `"count":40`)
 	w.want(1, "GET", "/groups?all_scopes=true&by=agent", "", 200, `"memories":40`)
-	lines := strings.Split(w.want(2, "GET", "/memories?agent=planner&limit=30&descending=true", "", 200, `"limit":"limit"`), "\n")
+	lines := strings.Split(w.want(2, "GET", "/memories?agent=planner&limit=30&descending=true", "", 200, `"next":"shards.`), "\n")
 	last := time.Now()
 	for _, line := range lines[:30] {
 		var r exchange.Record
@@ -181,8 +181,79 @@ func TestShards(t *testing.T) {
 	if len(lines) != 32 {
 		t.Error(lines)
 	}
-	w.want(0, "GET", "/memories?agent=planner&after=x", "", 400, "no pages")
 	w.want(0, "GET", "/memories?agent=planner&order_by=importance", "", 400, "created_at")
+}
+
+// TestShardsPages: the pages of a list of all shards are what one database with everything lists, whatever their size:
+// none twice, none missing, also where many have one time, and while others are stored.
+func TestShardsPages(t *testing.T) {
+	w, one := newWorld(t, 4, 3, false), newFixture(t, false)
+	const memories = 150
+	for n := range memories {
+		at := time.Date(2026, 1, 1, 0, 0, n/3*7%60, 0, time.UTC) // three and more at a time, not in their order
+		body := fmt.Sprintf(`{"id":"m%d","user":"u%d","agent":"planner","text":"tea %d","created_at":%q}`, n, n%17, n, at.Format(time.RFC3339))
+		w.want(n%3, "POST", "/memories", body, 201, "")
+		if reply := one.do("", "POST", "/memories", body); reply.Code != 201 {
+			t.Fatal(reply.Code, reply.Body)
+		}
+	}
+	type item struct {
+		ID        string    `json:"id"`
+		CreatedAt time.Time `json:"created_at"`
+		UpdatedAt time.Time `json:"updated_at"`
+	}
+	read := func(body string) (items []item, next string) {
+		lines := strings.Split(strings.TrimSpace(body), "\n")
+		for _, l := range lines[:len(lines)-1] {
+			var i item
+			testdb.NoError(t, json.Unmarshal([]byte(l), &i))
+			items = append(items, i)
+		}
+		var e end
+		testdb.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &e))
+		return items, e.Next
+	}
+	for _, query := range []string{"agent=planner", "agent=planner&descending=true", "all_scopes=true&order_by=created_at", "agent=planner&order_by=updated_at", "agent=planner&order_by=updated_at&descending=true"} {
+		at := func(i item) time.Time { return i.CreatedAt }
+		if strings.Contains(query, "updated_at") {
+			at = func(i item) time.Time { return i.UpdatedAt }
+		}
+		asked := query
+		if !strings.Contains(query, "order_by") {
+			asked += "&order_by=created_at"
+		}
+		want, _ := read(one.do("", "GET", "/memories?all=true&"+asked, "").Body.String())
+		for _, limit := range []int{1, 7, 50, memories - 1, memories, 1000} {
+			var got []item
+			for after, n := "", 0; n == 0 || after != ""; n++ {
+				page, next := read(w.want(n%3, "GET", fmt.Sprintf("/memories?%s&limit=%d&after=%s", query, limit, after), "", 200, `"end":true`))
+				if len(page) > limit || next != "" && len(page) != limit {
+					t.Errorf("%s: a page of %d has %d", query, limit, len(page))
+				}
+				got, after = append(got, page...), next
+			}
+			seen := map[string]bool{}
+			for i, g := range got {
+				if seen[g.ID] || i >= len(want) || strings.Contains(query, "created_at") && !at(g).Equal(at(want[i])) || i > 0 && at(g).Before(at(got[i-1])) != strings.Contains(query, "descending") && !at(g).Equal(at(got[i-1])) {
+					t.Fatalf("%s, %d a page: %s in place %d", query, limit, g.ID, i)
+				}
+				seen[g.ID] = true
+			}
+			if len(got) != memories {
+				t.Errorf("%s, %d a page: %d", query, limit, len(got))
+			}
+		}
+	}
+	_, next := read(w.want(0, "GET", "/memories?agent=planner&limit=10", "", 200, ""))
+	for _, query := range []string{"after=x", "after=" + next + "&order_by=updated_at", "after=" + next + "&descending=true", "after=" + next[:len(next)-1], "after=shards.AQAEAAAA"} {
+		w.want(1, "GET", "/memories?agent=planner&"+query, "", 400, "the mark in after")
+	}
+	w.want(1, "GET", "/memories?user=u1&after="+next, "", 400, "the cursor is none")
+	// The rest of all, page after page within the shards.
+	rest, _ := read(w.want(0, "GET", "/memories?agent=planner&all=true&after="+next, "", 200, ""))
+	if len(rest) != memories-10 {
+		t.Errorf("the rest has %d", len(rest))
+	}
 }
 
 // TestShardsRefuse: what a shard alone can answer is refused by name where none is named.
