@@ -18,9 +18,27 @@ func TestSeals(t *testing.T) {
 		n    uint64
 		want coming
 	}{
-		{5, first}, {5, again}, {3, first}, {3, again}, {4, first}, {6, first}, {70, first}, {6, again}, {69, first},
-		{sealWindow + 3, first}, {4, again}, {3, unknown}, {7, first}, {sealWindow + 4, first}, {5, again}, {4, unknown},
-		{10 * sealWindow, first}, {sealWindow + 4, unknown}, {10*sealWindow - 1, first}, {9*sealWindow + 1, first}, {9 * sealWindow, unknown},
+		{5, first},
+		{5, again},
+		{3, first},
+		{3, again},
+		{4, first},
+		{6, first},
+		{70, first},
+		{6, again},
+		{69, first},
+		{sealWindow + 3, first},
+		{4, again},
+		{3, unknown},
+		{7, first},
+		{sealWindow + 4, first},
+		{5, again},
+		{4, unknown},
+		{10 * sealWindow, first},
+		{sealWindow + 4, unknown},
+		{10*sealWindow - 1, first},
+		{9*sealWindow + 1, first},
+		{9 * sealWindow, unknown},
 	} {
 		take("a", c.n, c.want)
 	}
