@@ -122,7 +122,14 @@ func OpenShard(ctx context.Context, o ShardOptions) (*Shard, error) {
 	}
 	// The lease is looked at first: who waits for one counts its time from when it was seen, and a log without a
 	// leader, as where a machine failed that had both, answers for seconds to nobody.
-	if err := isFree(ctx, o.Backend.Leases(), o.Number); err != nil {
+	err := isFree(ctx, o.Backend.Leases(), o.Number)
+	for try := 1; errors.Is(err, ErrHeld) && try < freeTries; try++ {
+		if err := retry.Sleep(ctx, freePause); err != nil {
+			return nil, err
+		}
+		err = isFree(ctx, o.Backend.Leases(), o.Number)
+	}
+	if err != nil {
 		return nil, err
 	}
 	f, err := newFollower(ctx, &o)
@@ -131,6 +138,12 @@ func OpenShard(ctx context.Context, o ShardOptions) (*Shard, error) {
 	}
 	return f.own(ctx)
 }
+
+// A lease that was given back just now is asked for so often, with so long a pause: who answers may not know of it yet.
+const (
+	freeTries = 4
+	freePause = 40 * time.Millisecond
+)
 
 // isFree returns a HeldError where somebody holds the lease of a shard.
 func isFree(ctx context.Context, leases Leases, shard int) error {
