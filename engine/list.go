@@ -110,10 +110,26 @@ func newOrdering(db *DB, q *memory.ListQuery) (*ordering, error) {
 	if o.field.Name == "text" {
 		return nil, fault.Invalid(doingList, "texts are too long to order by", "order by name, or by a metadata field")
 	}
+	if q.Behind != nil {
+		return o, o.begin(q)
+	}
 	if q.Cursor == "" {
 		return o, nil
 	}
 	return o, o.resume(db, q.Cursor)
+}
+
+// begin has the list begin behind the place that a query names.
+func (o *ordering) begin(q *memory.ListQuery) error {
+	if q.Cursor != "" || o.name != byCreation && o.name != "updated_at" {
+		return fault.Invalid(doingList, "only a list by created_at or updated_at, without a cursor, begins behind a place", "order it so, or leave the place out")
+	}
+	o.after = &place{value: sortValue{kind: sortMissing}}
+	if at := q.Behind.At; !at.IsZero() {
+		o.after.value = sortValueOf(at.UnixMilli(), true)
+	}
+	o.after.Seq = q.Behind.Seq
+	return nil
 }
 
 // compare is the order of two memories: by value, then by seq. Missing values

@@ -302,6 +302,17 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// TestListBehind: only a list by a time begins behind a place.
+func TestListBehind(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	place := &memory.ListPlace{Seq: 1}
+	for _, q := range []memory.ListQuery{{AllScopes: true, Behind: place}, {AllScopes: true, Behind: place, OrderBy: "importance"}, {AllScopes: true, Behind: place, OrderBy: "updated_at", Cursor: "x"}} {
+		if _, err := db.Memories().List(t.Context(), q); !errors.Is(err, memory.ErrInvalid) {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+}
+
 // TestListByCreation lists many pages of document rows by creation, which is nearly
 // their order and not quite, forwards and backwards, within a filter and without,
 // beside a sort of everything.
@@ -348,6 +359,20 @@ func TestListByCreation(t *testing.T) {
 				}
 			}
 			equalSlices(t, fmt.Sprint("descending ", descending, ", filter ", f), got, ids(want))
+			got = nil
+			for q.Cursor = ""; ; { // behind the last of each page, by its place alone
+				page, err := db.Memories().List(t.Context(), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(page.Memories) == 0 {
+					break
+				}
+				got = append(got, ids(page.Memories)...)
+				last := page.Memories[len(page.Memories)-1]
+				q.Behind = &memory.ListPlace{At: last.CreatedAt, Seq: last.Seq}
+			}
+			equalSlices(t, fmt.Sprint("behind places, descending ", descending, ", filter ", f), got, ids(want))
 		}
 	}
 }

@@ -57,11 +57,22 @@ type ListQuery struct {
 	// Cursor is Page.Next of the page before; the rest of the query must be the
 	// same.
 	Cursor string
+	// Behind has a list by created_at or updated_at begin behind a place, whoever stands there; nil: at its
+	// beginning. It is for lists of several databases that are joined. It excludes Cursor.
+	Behind *ListPlace
 	// WithVectors also reads the vectors.
 	WithVectors bool
 	// Lost is called with each error of a memory, or a vector, that is damaged, and the
 	// list goes on without it. nil: the first one ends the list.
 	Lost func(error)
+}
+
+// A ListPlace is where a memory stands in a list by a time: behind those with the same time and a lower seq.
+type ListPlace struct {
+	// At is the time, to the millisecond; the zero time is that of memories without one, which come last.
+	At time.Time
+	// Seq is Memory.Seq, which is 1 or more.
+	Seq uint64
 }
 
 // Page is a part of a list.

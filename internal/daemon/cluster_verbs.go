@@ -115,22 +115,28 @@ func (v *clusterVerbs) route(c *server.Call, conn *beside.Conn, r *beside.Reques
 
 // dial reaches the node that owns a shard, and waits for one where the shard moves.
 func (v *clusterVerbs) dial(c *server.Call, shard int) (to *beside.Conn, err error) {
-	header, err := v.server.Pass(c, http.MethodPost, beside.Path, shard)
-	if err != nil {
-		return nil, err
-	}
 	for end := c.Now().Add(server.DefaultMoveWait); ; {
-		var address string
-		if address, err = v.t.Where(c.Context(), shard, err != nil); err == nil {
-			if to, err = beside.DialWith(c.Context(), address, header, v.roots); err == nil {
-				return to, nil
-			}
+		if to, err = v.dialOnce(c, shard, err != nil); err == nil {
+			return to, nil
 		}
 		if c.Now().After(end) || retry.Sleep(c.Context(), verbPause) != nil {
 			break
 		}
 	}
 	return nil, &memory.Error{Kind: memory.ErrUnavailable, What: fmt.Sprintf("reach the owner of shard %d", shard), Cause: err, Do: "try again in some seconds"}
+}
+
+// dialOnce reaches the node that owns a shard; anew: it was not reached before.
+func (v *clusterVerbs) dialOnce(c *server.Call, shard int, anew bool) (*beside.Conn, error) {
+	address, err := v.t.Where(c.Context(), shard, anew)
+	if err != nil {
+		return nil, err
+	}
+	header, err := v.server.Pass(c, address, http.MethodPost, beside.Path, shard, anew)
+	if err != nil {
+		return nil, err
+	}
+	return beside.DialWith(c.Context(), address, header, v.roots)
 }
 
 // verbPause is the pause before the owner of a shard is looked for again.

@@ -43,14 +43,13 @@ func (s *shards) options(shard int) ShardOptions {
 // open owns a shard, with the folder that was prepared where there is one.
 func (s *shards) open(ctx context.Context, shard int) (owned, error) {
 	// An opening that finds the lease taken gives its standby up; so it is looked for first.
-	holder, err := s.n.o.Backend.Leases().Holder(ctx, shard)
-	if err != nil {
+	if err := isFree(ctx, s.n.o.Backend.Leases(), shard); err != nil {
 		return nil, err
 	}
-	if holder != "" {
-		return nil, &HeldError{Holder: holder}
-	}
-	var of *Shard
+	var (
+		of  *Shard
+		err error
+	)
 	if by := s.take(shard); by != nil {
 		of, err = by.Own(ctx)
 	} else {

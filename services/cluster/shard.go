@@ -117,11 +117,41 @@ type shardState struct {
 // and an error of package memory otherwise: ErrMismatch for a log of another cluster or of other shards, ErrCorrupt
 // where the log is damaged or lacks what follows its snapshot, ErrNewerLayout where a newer memdb has written it.
 func OpenShard(ctx context.Context, o ShardOptions) (*Shard, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	// The lease is looked at first: who waits for one counts its time from when it was seen, and a log without a
+	// leader, as where a machine failed that had both, answers for seconds to nobody.
+	err := isFree(ctx, o.Backend.Leases(), o.Number)
+	for try := 1; errors.Is(err, ErrHeld) && try < freeTries; try++ {
+		if err := retry.Sleep(ctx, freePause); err != nil {
+			return nil, err
+		}
+		err = isFree(ctx, o.Backend.Leases(), o.Number)
+	}
+	if err != nil {
+		return nil, err
+	}
 	f, err := newFollower(ctx, &o)
 	if err != nil {
 		return nil, err
 	}
 	return f.own(ctx)
+}
+
+// A lease that was given back just now is asked for so often, with so long a pause: who answers may not know of it yet.
+const (
+	freeTries = 4
+	freePause = 40 * time.Millisecond
+)
+
+// isFree returns a HeldError where somebody holds the lease of a shard.
+func isFree(ctx context.Context, leases Leases, shard int) error {
+	holder, err := leases.Holder(ctx, shard)
+	if err == nil && holder != "" {
+		return &HeldError{Holder: holder}
+	}
+	return err
 }
 
 // own makes the follower the owner of its shard. It closes the follower in any case.

@@ -79,6 +79,9 @@ func (s *Server) stray(r *http.Request, allow string) error {
 func (e *endpoint) answer(out *answer, r *http.Request) error {
 	s := e.s
 	of, err := s.opened(r)
+	if errors.Is(err, errAnew) {
+		out.Header().Set(innerHeader, s.seals.said(s.o.Shards.Secret(), r.Header.Get(innerHeader)))
+	}
 	if err != nil {
 		return err
 	}

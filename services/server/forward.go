@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -35,6 +34,11 @@ type inner struct {
 	Part bool `json:"part,omitempty"`
 	// Key is whose request it is, null where the server has no keys.
 	Key *Key `json:"key"`
+	// To is the run of the node that it is for, From that of the one that has sealed it, Number is given once by
+	// that: see seals.
+	To     string `json:"to"`
+	From   string `json:"from"`
+	Number uint64 `json:"number"`
 }
 
 // sealed is the header of a request that is passed on: what it says, and a MAC of that.
@@ -55,6 +59,9 @@ func macOf(secret, b []byte) []byte {
 
 // errForeign is that a request claims to come from a node and does not.
 var errForeign = Fail(http.StatusUnauthorized, "unauthorized", "the request does not come from a node of this cluster")
+
+// errAnew is that a node has sealed a request for an earlier run of this one. It was not done.
+var errAnew = Fail(http.StatusConflict, "sealed_for_another_run", "this node has begun anew since the request was sealed for it")
 
 // opened is what a node says of a request; nil where none does.
 func (s *Server) opened(r *http.Request) (*inner, error) {
@@ -77,6 +84,12 @@ func (s *Server) opened(r *http.Request) (*inner, error) {
 	var i inner
 	if err := json.Unmarshal(b, &i); err != nil || i.Method != r.Method || i.URI != r.URL.RequestURI() || i.Shard < 0 || i.Shard >= s.o.Shards.Count() {
 		return nil, errForeign
+	}
+	switch s.seals.take(&i) {
+	case again:
+		return nil, errForeign
+	case unknown:
+		return nil, errAnew
 	}
 	return &i, nil
 }
@@ -294,10 +307,20 @@ func (s *Server) send(c *Call, shard int, part bool, body []byte) (*http.Respons
 	}}
 }
 
-// Pass is the header with which another node is asked, without a body and as whom the call is from, to
-// answer a call at a path for a shard.
-func (s *Server) Pass(c *Call, method, path string, shard int) (http.Header, error) {
+// Pass is the header with which the node at an address is asked, without a body and as whom the call is from, to
+// answer a call at a path for a shard. It is good for one request. anew: an earlier one was refused.
+func (s *Server) Pass(c *Call, address, method, path string, shard int, anew bool) (http.Header, error) {
 	of := inner{Method: method, URI: path, Body: hashOf(nil), Shard: shard, Key: c.Key}
+	s.seals.address(&of, address)
+	if of.To == "" || anew { // the node is asked for its run by what is for none
+		ping := inner{Method: http.MethodGet, URI: "/healthz", Body: hashOf(nil), Key: c.Key}
+		reply, err := s.ask(c.Context(), address, ping, http.Header{}, nil)
+		if err != nil {
+			return nil, err
+		}
+		_ = reply.Body.Close() // it has said its run, if it had to
+		s.seals.address(&of, address)
+	}
 	sealed, err := of.sealed(s.o.Shards.Secret())
 	return http.Header{innerHeader: {sealed}}, err
 }
@@ -323,20 +346,11 @@ func (s *Server) AskNode(c *Call, address, path string) ([]byte, error) {
 // sendTo asks a node.
 func (s *Server) sendTo(c *Call, address string, shard int, part bool, body []byte) (*http.Response, error) {
 	of := inner{Method: c.R.Method, URI: c.R.URL.RequestURI(), Body: hashOf(body), Shard: shard, Part: part, Key: c.Key}
-	header, err := of.sealed(s.o.Shards.Secret())
-	if err != nil {
-		return nil, err
-	}
-	r, err := http.NewRequestWithContext(c.Context(), of.Method, address+of.URI, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(r.Header, c.R.Header)
+	header := c.R.Header.Clone()
 	for name := range hop {
-		r.Header.Del(name)
+		header.Del(name)
 	}
-	r.Header.Set(innerHeader, header)
-	return s.o.Shards.Client().Do(r)
+	return s.ask(c.Context(), address, of, header, body)
 }
 
 // Parts asks all shards for their parts of a call.

@@ -81,6 +81,7 @@ type Server struct {
 	drained  context.Context // over when streams are to end
 	drain    context.CancelFunc
 	counts   counts
+	seals    *seals
 }
 
 // New returns a server of a database, which stays the caller's to close; nil with Options.Shards. It has /healthz, /readyz
@@ -101,7 +102,7 @@ func New(db *engine.DB, o Options) *Server {
 		o.Clock = time.Now
 	}
 	s := &Server{
-		db: db, o: o, mux: http.NewServeMux(),
+		db: db, o: o, mux: http.NewServeMux(), seals: newSeals(),
 		rates:   rates{perSecond: o.Rate, burst: o.Burst, buckets: map[string]*bucket{}},
 		running: make(slots, o.MaxConcurrent), streams: make(slots, o.MaxStreams),
 	}

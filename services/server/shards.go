@@ -134,6 +134,14 @@ func (c *Call) Shard() int {
 	return c.reach.bound
 }
 
+// Shards is how many there are, 0 outside of a cluster.
+func (c *Call) Shards() int {
+	if c.reach == nil {
+		return 0
+	}
+	return c.reach.shards.Count()
+}
+
 // Sent is the shard for which another node has sent the call; ok is false for one of a client.
 func (c *Call) Sent() (shard int, ok bool) {
 	if c.inner == nil {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
@@ -149,7 +151,7 @@ func (l leases) look(ctx context.Context, shard int) (holder string, revision ui
 
 // Holders implements [cluster.Leases].
 func (l leases) Holders(ctx context.Context) (map[int]string, error) {
-	all, err := entries(ctx, l.b.leases, "")
+	all, err := l.b.entries(ctx, leaseBucket, "")
 	held := map[int]string{}
 	for _, e := range all {
 		if shard, err := strconv.Atoi(e.Key); err == nil && !l.over(shard, e.Revision) {
@@ -159,30 +161,32 @@ func (l leases) Holders(ctx context.Context) (map[int]string, error) {
 	return held, err
 }
 
-// entries are those of a bucket of which the keys begin with a prefix.
-func entries(ctx context.Context, kv jetstream.KeyValue, prefix string) (all []cluster.Entry, err error) {
-	err = call(ctx, func(ctx context.Context) error {
-		w, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())
-		if err != nil {
-			return err
-		}
-		defer func() { _ = w.Stop() }() // the bucket is read
-		for {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case e := <-w.Updates():
-				if e == nil { // that was all
-					return nil
-				}
-				if strings.HasPrefix(e.Key(), prefix) {
-					all = append(all, cluster.Entry{Key: e.Key(), Value: e.Value(), Revision: e.Revision()})
-				}
+// entries are those of a bucket of which the keys begin with a prefix. A bucket keeps one value a key, so its stream
+// is read from its beginning to its end: a value that changes meanwhile comes again.
+func (b *Backend) entries(ctx context.Context, bucket, prefix string) ([]cluster.Entry, error) {
+	all, subjects := map[string]cluster.Entry{}, "$KV."+bucket+"."
+	for from, behind := uint64(1), uint64(1); behind > 0; {
+		var err error
+		behind, err = b.direct(ctx, "KV_"+bucket, from, directMost, func(sequence uint64, m *nats.Msg) error {
+			from = sequence + 1
+			key, ok := strings.CutPrefix(m.Header.Get(jetstream.SubjectHeader), subjects)
+			switch {
+			case !ok || !strings.HasPrefix(key, prefix):
+			case m.Header.Get("KV-Operation") != "" || m.Header.Get(jetstream.MarkerReasonHeader) != "": // it has gone
+				delete(all, key)
+			default:
+				all[key] = cluster.Entry{Key: key, Value: m.Data, Revision: sequence}
 			}
+			return nil
+		})
+		if errors.Is(err, errNoMessage) {
+			break
 		}
-	})
-	slices.SortFunc(all, func(a, b cluster.Entry) int { return strings.Compare(a.Key, b.Key) })
-	return all, err
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b cluster.Entry) int { return strings.Compare(a.Key, b.Key) }), nil
 }
 
 // registry is a bucket of the facts of the cluster, and one of those who are alive.
@@ -205,7 +209,7 @@ func (r registry) Get(ctx context.Context, key string) (e cluster.Entry, err err
 
 // List implements [cluster.Registry].
 func (r registry) List(ctx context.Context, prefix string) ([]cluster.Entry, error) {
-	return entries(ctx, r.b.registry, prefix)
+	return r.b.entries(ctx, registryBucket, prefix)
 }
 
 // Put implements [cluster.Registry].
@@ -248,7 +252,7 @@ func (r registry) Beat(ctx context.Context, key string, value []byte) error {
 
 // Alive implements [cluster.Registry].
 func (r registry) Alive(ctx context.Context) ([]cluster.Entry, error) {
-	return entries(ctx, r.b.alive, "")
+	return r.b.entries(ctx, aliveBucket, "")
 }
 
 // Quit implements [cluster.Registry].

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
 )
@@ -46,11 +48,11 @@ const (
 	// window is how long a stream knows the IDs of messages.
 	window = 2 * time.Minute
 	// callWait is how long the answer to a call may take: what is asked while there is no leader is never answered,
-	// and is to be asked again. messageWait is how long a message that is there may take to come, setUpWait what
-	// makes a stream or a bucket.
-	callWait    = time.Second
-	messageWait = 3 * time.Second
-	setUpWait   = 10 * time.Second
+	// and is to be asked again, every askEvery where it only asks. setUpWait is how long making
+	// a stream or a bucket may take.
+	callWait  = time.Second
+	askEvery  = 200 * time.Millisecond
+	setUpWait = 10 * time.Second
 	// setUpTries is how often a stream is made.
 	setUpTries = 5
 	// markerTTL is how long it is known that a value of a bucket has gone.
@@ -218,11 +220,16 @@ func (b *Backend) replicated(fn func(replicas int) error) error {
 
 // enough refuses a stream that keeps less than it should.
 func (b *Backend) enough(ctx context.Context, stream string) error {
-	s, err := b.js.Stream(ctx, stream)
+	info, err := b.info(ctx, stream)
 	if err != nil {
 		return err
 	}
-	c := s.CachedInfo().Config
+	return b.suffices(info)
+}
+
+// suffices refuses a stream that keeps less than it should.
+func (b *Backend) suffices(info *jetstream.StreamInfo) error {
+	c, stream := info.Config, info.Config.Name
 	if b.o.Insecure || c.Replicas >= replicas && c.Storage == jetstream.FileStorage {
 		return nil
 	}
@@ -251,6 +258,62 @@ func (b *Backend) Objects(shard int) cluster.Objects { return objects{b, shard} 
 // call runs fn, which is one call, for a bounded time, and gives its error one of the kinds of package cluster.
 func call(ctx context.Context, fn func(context.Context) error) error {
 	return known(retry.Within(ctx, callWait, fn))
+}
+
+// ask is call for what may be asked again and changes nothing: what no leader has heard is never answered, so it is
+// asked anew every askEvery, and the first answer counts. An election that ends is noticed as soon.
+func ask[T any](ctx context.Context, fn func(context.Context) (T, error)) (got T, err error) {
+	err = call(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithCancel(ctx)
+		type answer struct {
+			got T
+			err error
+		}
+		var asked sync.WaitGroup
+		answers := make(chan answer, callWait/askEvery+1)
+		defer asked.Wait()
+		defer cancel()
+		for {
+			asked.Go(func() {
+				var a answer
+				caught := panics.Catch("asks a server", func() { a.got, a.err = fn(ctx) })
+				a.err = cmp.Or(caught, a.err)
+				answers <- a
+			})
+			for waiting := true; waiting; {
+				var a answer
+				err := retry.Within(ctx, askEvery, func(wait context.Context) error {
+					select {
+					case a = <-answers:
+						return nil
+					case <-wait.Done():
+						return wait.Err()
+					}
+				})
+				switch {
+				case ctx.Err() != nil:
+					return ctx.Err()
+				case err != nil: // it is time to ask anew
+					waiting = false
+				case !errors.Is(known(a.err), cluster.ErrUnavailable):
+					got = a.got
+					return a.err
+				}
+			}
+		}
+	})
+	return got, err
+}
+
+// info asks what a stream is and has.
+func (b *Backend) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
+	return ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		s, err := b.js.Stream(ctx, stream)
+		if err != nil {
+			return nil, err
+		}
+		return s.CachedInfo(), nil
+	})
 }
 
 // The codes of errors that the client does not name.

@@ -24,6 +24,7 @@ import (
 var (
 	killRounds  = flag.Int("kill.rounds", 4, "rounds of TestKill")
 	killWriters = flag.Int("kill.writers", 32, "writers of TestKill")
+	killKinds   = flag.String("kill.kinds", "owner,pause of the owner,follower,owner and leader,leader,two servers,all servers", "what TestKill kills, in turn")
 )
 
 // told is what the nodes have said.
@@ -53,6 +54,23 @@ func (o *told) now() (n int, owner string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.acked), o.owner
+}
+
+func (o *told) opened() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.opens)
+}
+
+// openedSince tells of the newest opening, if there was one behind so many.
+func (o *told) openedSince(n int) string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.opens) == n {
+		return ""
+	}
+	_, ms, _ := strings.Cut(o.opens[len(o.opens)-1], " ")
+	return ", of which bringing up the folder took " + ms + " ms"
 }
 
 // await waits for so many more acknowledgements.
@@ -111,7 +129,7 @@ func TestKill(t *testing.T) {
 	run("a")
 	run("b")
 	o.await(t, 100)
-	kinds := []string{"owner", "pause of the owner", "follower", "owner and leader", "leader", "two servers", "all servers"}
+	kinds := strings.Split(*killKinds, ",")
 	rng := rand.New(rand.NewPCG(uint64(*killRounds), 7))
 	for round := range *killRounds {
 		time.Sleep(time.Duration(rng.IntN(500)) * time.Millisecond)
@@ -150,8 +168,9 @@ func TestKill(t *testing.T) {
 			}
 			down = nil
 		}
+		opened := o.opened()
 		o.await(t, 50)
-		t.Logf("round %d: %s killed; writes go on after %.1f s", round, kind, time.Since(began).Seconds())
+		t.Logf("round %d: %s killed; writes go on after %.1f s%s", round, kind, time.Since(began).Seconds(), o.openedSince(opened))
 		for _, i := range down {
 			s.start(i)
 		}
@@ -170,7 +189,7 @@ func TestKill(t *testing.T) {
 	judge(t, b, filepath.Join(dir, "judge"), o)
 }
 
-// settled waits until the log has all its replicas again, so that the next round kills one of three.
+// settled waits until the log and the leases have all their replicas again, so that the next round kills one of three.
 func settled(t *testing.T, s *servers) {
 	t.Helper()
 	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
@@ -182,13 +201,7 @@ func settled(t *testing.T, s *servers) {
 		whole := false
 		if js, err := natsjs.New(nc); err == nil {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			if stream, err := js.Stream(ctx, "memdb-log-0"); err == nil && stream.CachedInfo().Cluster != nil {
-				c := stream.CachedInfo().Cluster
-				whole = c.Leader != "" && len(c.Replicas) == 2
-				for _, r := range c.Replicas {
-					whole = whole && r.Current && !r.Offline
-				}
-			}
+			whole = replicated(ctx, js, "memdb-log-0") && replicated(ctx, js, "KV_memdb-leases")
 			cancel()
 		}
 		nc.Close()
@@ -196,6 +209,20 @@ func settled(t *testing.T, s *servers) {
 			return
 		}
 	}
+}
+
+// replicated reports whether a stream has a leader and two who follow it.
+func replicated(ctx context.Context, js natsjs.JetStream, name string) bool {
+	stream, err := js.Stream(ctx, name)
+	if err != nil || stream.CachedInfo().Cluster == nil {
+		return false
+	}
+	c := stream.CachedInfo().Cluster
+	whole := c.Leader != "" && len(c.Replicas) == 2
+	for _, r := range c.Replicas {
+		whole = whole && r.Current && !r.Offline
+	}
+	return whole
 }
 
 // judge opens the shard with nothing but its log, and compares it with what was acknowledged.

@@ -3,7 +3,6 @@ package jetstream
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -45,12 +44,19 @@ func (b *Backend) Log(ctx context.Context, shard int) (cluster.Log, error) {
 
 // setUp makes the stream where it is missing.
 func (l *log) setUp(ctx context.Context) error {
-	_, err := l.b.js.Stream(ctx, l.stream)
+	info, err := l.b.info(ctx, l.stream)
+	if err == nil && !info.Config.AllowDirect {
+		info.Config.AllowDirect = true
+		_, err = l.b.js.UpdateStream(ctx, info.Config)
+	}
+	if err == nil {
+		return l.b.suffices(info)
+	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		err = l.b.replicated(func(n int) error {
 			_, err := l.b.js.CreateStream(ctx, jetstream.StreamConfig{
 				Name: l.stream, Subjects: []string{l.subject}, Storage: jetstream.FileStorage, Replicas: n,
-				Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Duplicates: window, DenyDelete: true,
+				Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Duplicates: window, DenyDelete: true, AllowDirect: true,
 			})
 			return err
 		})
@@ -89,18 +95,14 @@ func (l *log) Append(ctx context.Context, id string, data []byte, after uint64) 
 // against what it has before it looks at the ID, and after the window no server knows the ID. What a stream has, its
 // quorum has.
 func (l *log) has(ctx context.Context, id string, sequence uint64) (found bool, err error) {
-	err = call(ctx, func(ctx context.Context) error {
+	return ask(ctx, func(ctx context.Context) (bool, error) {
 		s, err := l.b.js.Stream(ctx, l.stream)
 		if err != nil {
-			return err
+			return false, err
 		}
 		m, err := s.GetMsg(ctx, sequence)
-		if err == nil {
-			found = m.Header.Get(jetstream.MsgIDHeader) == id
-		}
-		return err
+		return err == nil && m.Header.Get(jetstream.MsgIDHeader) == id, err
 	})
-	return found, err
 }
 
 // readTries is how often a reading that gives nothing is begun again.
@@ -111,7 +113,12 @@ func (l *log) Read(ctx context.Context, from, upto uint64, fn func(uint64, []byt
 	at := max(from, 1)
 	for try := 1; ; try++ { // what a server was asked that is no leader any more is never answered
 		before := at
-		err := l.read(ctx, &at, upto, fn)
+		var err error
+		if upto == 0 {
+			err = l.follow(ctx, &at, fn)
+		} else {
+			err = l.readDirect(ctx, &at, upto, fn)
+		}
 		if at > before {
 			try = 1
 		}
@@ -124,8 +131,8 @@ func (l *log) Read(ctx context.Context, from, upto uint64, fn func(uint64, []byt
 	}
 }
 
-// read reads on from at, which it moves.
-func (l *log) read(ctx context.Context, at *uint64, upto uint64, fn func(uint64, []byte) error) error {
+// follow reads on from at, which it moves, and what comes then.
+func (l *log) follow(ctx context.Context, at *uint64, fn func(uint64, []byte) error) error {
 	var consumer jetstream.Consumer
 	err := call(ctx, func(ctx context.Context) (err error) {
 		consumer, err = l.b.js.OrderedConsumer(ctx, l.stream, jetstream.OrderedConsumerConfig{
@@ -141,55 +148,34 @@ func (l *log) read(ctx context.Context, at *uint64, upto uint64, fn func(uint64,
 		return known(err)
 	}
 	defer messages.Stop()
-	for ; upto == 0 || *at <= upto; *at++ {
-		m, err := l.next(ctx, messages, upto > 0)
+	for ; ; *at++ {
+		m, err := messages.Next(jetstream.NextContext(ctx))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
-			return err
+			return known(err)
 		}
 		meta, err := m.Metadata()
 		if err != nil {
 			return err
 		}
 		if got := meta.Sequence.Stream; got != *at {
-			return fmt.Errorf("%w: message %d of %s, message %d came", cluster.ErrMissing, *at, l.stream, got)
+			return l.missing(*at, got)
 		}
 		if err := fn(*at, m.Data()); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-// next is the next message. One that is known to be there has a bounded time to come: a request that a server had
-// taken when it lost its lead is never answered.
-func (l *log) next(ctx context.Context, messages jetstream.MessagesContext, there bool) (m jetstream.Msg, err error) {
-	take := func(ctx context.Context) (err error) {
-		m, err = messages.Next(jetstream.NextContext(ctx))
-		return err
-	}
-	if there {
-		err := retry.Within(ctx, messageWait, take)
-		return m, known(err)
-	}
-	err = take(ctx)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return m, known(err)
 }
 
 // Bounds implements [cluster.Log].
 func (l *log) Bounds(ctx context.Context) (first, last uint64, err error) {
-	err = call(ctx, func(ctx context.Context) error {
-		s, err := l.b.js.Stream(ctx, l.stream)
-		if err != nil {
-			return err
-		}
-		state := s.CachedInfo().State
-		first, last = max(state.FirstSeq, 1), state.LastSeq
-		return nil
-	})
-	return first, last, err
+	info, err := l.b.info(ctx, l.stream)
+	if err != nil {
+		return 0, 0, err
+	}
+	return max(info.State.FirstSeq, 1), info.State.LastSeq, nil
 }
 
 // PurgeTo implements [cluster.Log].

@@ -186,6 +186,9 @@ func owned(ctx context.Context, o cluster.ShardOptions) (*cluster.Shard, error) 
 		if err == nil || !errors.Is(err, cluster.ErrHeld) && !errors.Is(err, cluster.ErrUnavailable) && !errors.Is(err, memory.ErrNotOwner) && !errors.Is(err, memory.ErrUnavailable) {
 			return s, err
 		}
+		if o.Logger != nil && !errors.Is(err, cluster.ErrHeld) {
+			o.Logger.Info("a shard could not be opened, and is tried again", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(ctx.Err(), err)

@@ -169,7 +169,10 @@ func listMemories(a *ask) error {
 	return a.list(func(s *stream) error {
 		q.Lost = s.lost
 		return s.pages(func(after string, limit int) (string, error) {
-			q.Cursor, q.Limit = after, limit
+			if err := a.goOn(&q, after); err != nil {
+				return "", err
+			}
+			q.Limit = limit
 			page, err := a.DB.Memories().List(a.Context(), q)
 			if err != nil {
 				return "", err

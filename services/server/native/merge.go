@@ -15,29 +15,44 @@ import (
 // What is asked of somebody whose shard is not known is answered from the parts of all shards of a
 // cluster.
 
+// A partList is the list of one shard.
+type partList[T any] struct {
+	end
+	shard int
+	lines []T
+}
+
+// listsOf has each shard answer a list. They stand in the order of the shards.
+func listsOf[T any](p *server.Parts) ([]partList[T], error) {
+	parts, err := p.Ask(nil)
+	if err != nil {
+		return nil, err
+	}
+	lists := make([]partList[T], len(parts))
+	for i, part := range parts {
+		l := &lists[i]
+		lines, last := part.LinesOf()
+		if err := json.Unmarshal(last, &l.end); err != nil || !l.End {
+			return nil, server.Fail(statusCut, "failed", "the list of shard %d was cut off", part.Shard)
+		}
+		l.shard, l.lines = part.Shard, make([]T, len(lines))
+		for n, line := range lines {
+			if err := json.Unmarshal(line, &l.lines[n]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return lists, nil
+}
+
 // gathered has each shard answer a list, and returns the lines of all in the order of the shards,
 // with how much is damaged.
 func gathered[T any](p *server.Parts) (all []T, unreadable int, err error) {
-	parts, err := p.Ask(nil)
-	if err != nil {
-		return nil, 0, err
+	lists, err := listsOf[T](p)
+	for _, l := range lists {
+		all, unreadable = append(all, l.lines...), unreadable+l.Unreadable
 	}
-	for _, part := range parts {
-		lines, last := part.LinesOf()
-		var e end
-		if err := json.Unmarshal(last, &e); err != nil || !e.End {
-			return nil, 0, server.Fail(statusCut, "failed", "the list of shard %d was cut off", part.Shard)
-		}
-		unreadable += e.Unreadable
-		for _, line := range lines {
-			var v T
-			if err := json.Unmarshal(line, &v); err != nil {
-				return nil, 0, err
-			}
-			all = append(all, v)
-		}
-	}
-	return all, unreadable, nil
+	return all, unreadable, err
 }
 
 // statusCut is that of a list that another node began and did not end.
@@ -121,51 +136,6 @@ func mergeGroups(c *server.Call, p *server.Parts) error {
 	a := &ask{Call: c}
 	return a.list(func(s *stream) error {
 		s.end.Unreadable = unreadable
-		return writeAll(s, all)
-	})
-}
-
-// mergeMemories answers a list of memories in the order of their creation, or of their last change.
-// It has no pages: a mark says where a list goes on in one database, and here are several.
-func mergeMemories(c *server.Call, p *server.Parts) error {
-	const doing = "list memories of all shards"
-	q := c.R.URL.Query()
-	at := func(r *exchange.Record) int64 { return r.CreatedAt.UnixNano() }
-	switch q.Get("order_by") {
-	case "":
-		q.Set("order_by", "created_at") // the order of storing is that of one database
-	case "created_at":
-	case "updated_at":
-		at = func(r *exchange.Record) int64 { return r.UpdatedAt.UnixNano() }
-	default:
-		return invalid(doing, "the shards are merged by created_at and updated_at alone", "leave order_by out, or name the user")
-	}
-	if q.Has("after") {
-		return invalid(doing, "there are no pages", "ask for all=true, or name the user")
-	}
-	limit, err := (&ask{Call: c, params: []param{upTo}, values: countIn(q.Get("limit"))}).limit(defaultPage)
-	if err != nil {
-		return err
-	}
-	p.Query(q)
-	all, unreadable, err := gathered[exchange.Record](p)
-	if err != nil {
-		return err
-	}
-	down := q.Get("descending") == "true"
-	slices.SortStableFunc(all, func(a, b exchange.Record) int {
-		if down {
-			a, b = b, a
-		}
-		return cmp.Compare(at(&a), at(&b))
-	})
-	cut := q.Get("all") != "true" && len(all) > limit
-	a := &ask{Call: c}
-	return a.list(func(s *stream) error {
-		s.end.Unreadable = unreadable
-		if cut {
-			all, s.end.Limit = all[:limit], "limit"
-		}
 		return writeAll(s, all)
 	})
 }

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -33,6 +35,7 @@ type world struct {
 	nodes   []*httptest.Server
 	keys    *server.Keys
 	refused atomic.Int64 // how often a node was asked for a shard that it does not serve
+	client  *http.Client // by which nodes ask each other
 }
 
 // member is a node of the world.
@@ -81,13 +84,13 @@ func (m *member) Where(_ context.Context, shard int, anew bool) (string, error) 
 }
 
 func (m *member) Secret() []byte          { return []byte("of the cluster") }
-func (m *member) Client() *http.Client    { return http.DefaultClient }
+func (m *member) Client() *http.Client    { return m.w.client }
 func (m *member) Failed() error           { return nil }
 func (m *member) Metrics(io.Writer) error { return nil }
 
 func newWorld(t *testing.T, shards, nodes int, keyed bool) *world {
 	t.Helper()
-	w := &world{t: t, owner: make([]atomic.Int32, shards), stale: make([]atomic.Int32, shards)}
+	w := &world{t: t, client: http.DefaultClient, owner: make([]atomic.Int32, shards), stale: make([]atomic.Int32, shards)}
 	for i := range shards {
 		db, err := engine.OpenMemory(nil)
 		testdb.NoError(t, err)
@@ -166,7 +169,7 @@ func TestShards(t *testing.T) {
 	w.want(1, "GET", "/count?agent=planner", "", 200, `{"count":40}`)
 	w.want(1, "GET", "/users", "", 200, `"count":40`)
 	w.want(1, "GET", "/groups?all_scopes=true&by=agent", "", 200, `"memories":40`)
-	lines := strings.Split(w.want(2, "GET", "/memories?agent=planner&limit=30&descending=true", "", 200, `"limit":"limit"`), "\n")
+	lines := strings.Split(w.want(2, "GET", "/memories?agent=planner&limit=30&descending=true", "", 200, `"next":"shards.`), "\n")
 	last := time.Now()
 	for _, line := range lines[:30] {
 		var r exchange.Record
@@ -178,8 +181,79 @@ func TestShards(t *testing.T) {
 	if len(lines) != 32 {
 		t.Error(lines)
 	}
-	w.want(0, "GET", "/memories?agent=planner&after=x", "", 400, "no pages")
 	w.want(0, "GET", "/memories?agent=planner&order_by=importance", "", 400, "created_at")
+}
+
+// TestShardsPages: the pages of a list of all shards are what one database with everything lists, whatever their size:
+// none twice, none missing, also where many have one time, and while others are stored.
+func TestShardsPages(t *testing.T) {
+	w, one := newWorld(t, 4, 3, false), newFixture(t, false)
+	const memories = 150
+	for n := range memories {
+		at := time.Date(2026, 1, 1, 0, 0, n/3*7%60, 0, time.UTC) // three and more at a time, not in their order
+		body := fmt.Sprintf(`{"id":"m%d","user":"u%d","agent":"planner","text":"tea %d","created_at":%q}`, n, n%17, n, at.Format(time.RFC3339))
+		w.want(n%3, "POST", "/memories", body, 201, "")
+		if reply := one.do("", "POST", "/memories", body); reply.Code != 201 {
+			t.Fatal(reply.Code, reply.Body)
+		}
+	}
+	type item struct {
+		ID        string    `json:"id"`
+		CreatedAt time.Time `json:"created_at"`
+		UpdatedAt time.Time `json:"updated_at"`
+	}
+	read := func(body string) (items []item, next string) {
+		lines := strings.Split(strings.TrimSpace(body), "\n")
+		for _, l := range lines[:len(lines)-1] {
+			var i item
+			testdb.NoError(t, json.Unmarshal([]byte(l), &i))
+			items = append(items, i)
+		}
+		var e end
+		testdb.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &e))
+		return items, e.Next
+	}
+	for _, query := range []string{"agent=planner", "agent=planner&descending=true", "all_scopes=true&order_by=created_at", "agent=planner&order_by=updated_at", "agent=planner&order_by=updated_at&descending=true"} {
+		at := func(i item) time.Time { return i.CreatedAt }
+		if strings.Contains(query, "updated_at") {
+			at = func(i item) time.Time { return i.UpdatedAt }
+		}
+		asked := query
+		if !strings.Contains(query, "order_by") {
+			asked += "&order_by=created_at"
+		}
+		want, _ := read(one.do("", "GET", "/memories?all=true&"+asked, "").Body.String())
+		for _, limit := range []int{1, 7, 50, memories - 1, memories, 1000} {
+			var got []item
+			for after, n := "", 0; n == 0 || after != ""; n++ {
+				page, next := read(w.want(n%3, "GET", fmt.Sprintf("/memories?%s&limit=%d&after=%s", query, limit, after), "", 200, `"end":true`))
+				if len(page) > limit || next != "" && len(page) != limit {
+					t.Errorf("%s: a page of %d has %d", query, limit, len(page))
+				}
+				got, after = append(got, page...), next
+			}
+			seen := map[string]bool{}
+			for i, g := range got {
+				if seen[g.ID] || i >= len(want) || strings.Contains(query, "created_at") && !at(g).Equal(at(want[i])) || i > 0 && at(g).Before(at(got[i-1])) != strings.Contains(query, "descending") && !at(g).Equal(at(got[i-1])) {
+					t.Fatalf("%s, %d a page: %s in place %d", query, limit, g.ID, i)
+				}
+				seen[g.ID] = true
+			}
+			if len(got) != memories {
+				t.Errorf("%s, %d a page: %d", query, limit, len(got))
+			}
+		}
+	}
+	_, next := read(w.want(0, "GET", "/memories?agent=planner&limit=10", "", 200, ""))
+	for _, query := range []string{"after=x", "after=" + next + "&order_by=updated_at", "after=" + next + "&descending=true", "after=" + next[:len(next)-1], "after=shards.AQAEAAAA"} {
+		w.want(1, "GET", "/memories?agent=planner&"+query, "", 400, "the mark in after")
+	}
+	w.want(1, "GET", "/memories?user=u1&after="+next, "", 400, "the cursor is none")
+	// The rest of all, page after page within the shards.
+	rest, _ := read(w.want(0, "GET", "/memories?agent=planner&all=true&after="+next, "", 200, ""))
+	if len(rest) != memories-10 {
+		t.Errorf("the rest has %d", len(rest))
+	}
 }
 
 // TestShardsRefuse: what a shard alone can answer is refused by name where none is named.
@@ -273,6 +347,62 @@ func TestShardsForeign(t *testing.T) {
 	if out.Code != 401 {
 		t.Errorf("without a cluster: %d", out.Code)
 	}
+}
+
+// A tap keeps what goes over the network.
+type tap struct {
+	mu   sync.Mutex
+	sent []*http.Request
+	body [][]byte
+}
+
+func (p *tap) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.sent, p.body = append(p.sent, r.Clone(context.Background())), append(p.body, body)
+	p.mu.Unlock()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// TestShardsReplay: who reads what nodes say to each other cannot say it again, to whichever node, also behind a new
+// beginning of the node that it was for.
+func TestShardsReplay(t *testing.T) {
+	w := newWorld(t, 1, 2, false)
+	heard := &tap{}
+	w.client = &http.Client{Transport: heard}
+	for n := range 3 {
+		w.want(1, "POST", "/memories", fmt.Sprintf(`{"user":"ada","text":"tea %d"}`, n), 201, "")
+	}
+	if len(heard.sent) != 4 { // the first one was sent for an unknown run, and again
+		t.Fatalf("%d requests", len(heard.sent))
+	}
+	replay := func(want ...int) {
+		t.Helper()
+		for i, r := range heard.sent {
+			for node, h := range w.nodes {
+				out := httptest.NewRecorder()
+				again := r.Clone(t.Context())
+				again.RequestURI, again.Body = r.URL.RequestURI(), io.NopCloser(bytes.NewReader(heard.body[i]))
+				h.Config.Handler.ServeHTTP(out, again)
+				if !slices.Contains(want, out.Code) {
+					t.Errorf("request %d again to node %d: %d %s", i, node, out.Code, out.Body)
+				}
+			}
+		}
+	}
+	replay(http.StatusUnauthorized, http.StatusConflict)
+	w.want(0, "GET", "/count?user=ada", "", 200, `{"count":3}`)
+	// The node begins anew at its address: others notice, and what was said before counts for nothing.
+	s := server.New(nil, server.Options{Shards: &member{w: w, n: 0, stale: map[int]string{}}})
+	s.Mount(New())
+	w.nodes[0].Config.Handler = s.Handler()
+	replay(http.StatusConflict, http.StatusUnauthorized)
+	w.want(1, "POST", "/memories", `{"user":"ada","text":"tea 3"}`, 201, "")
+	w.want(0, "GET", "/count?user=ada", "", 200, `{"count":4}`)
 }
 
 // TestShardsAnswer: no route fails for want of a database, whatever it is asked.

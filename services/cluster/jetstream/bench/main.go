@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -76,6 +77,29 @@ type bench struct {
 	addresses []string
 	backend   *jetstream.Backend
 	shards    int // that were used
+	servers   []*exec.Cmd
+}
+
+// cpu is what processes have taken of the processors.
+type cpu struct{ own, servers time.Duration }
+
+// taken is what this process and the servers have taken so far.
+func (b *bench) taken() (c cpu) {
+	var own syscall.Rusage
+	must(syscall.Getrusage(syscall.RUSAGE_SELF, &own))
+	c.own = time.Duration(own.Utime.Nano() + own.Stime.Nano())
+	for _, s := range b.servers {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.Process.Pid))
+		must(err)
+		_, fields, _ := strings.Cut(string(stat), ") ") // behind the name, from the third on
+		f := strings.Fields(fields)
+		for _, ticks := range f[11:13] { // of the user and of the system, a hundred a second
+			n, err := strconv.Atoi(ticks)
+			must(err)
+			c.servers += time.Duration(n) * 10 * time.Millisecond
+		}
+	}
+	return c
 }
 
 const shards = 64
@@ -90,7 +114,6 @@ func (b *bench) startServers() (stop func()) {
 		must(l.Close())
 	}
 	b.addresses = ports[:3]
-	var all []*exec.Cmd
 	for i := range 3 {
 		cmd := exec.Command(os.Args[0])
 		name := fmt.Sprint("n", i)
@@ -98,10 +121,10 @@ func (b *bench) startServers() (stop func()) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		cmd.Stderr = os.Stderr
 		must(cmd.Start())
-		all = append(all, cmd)
+		b.servers = append(b.servers, cmd)
 	}
 	return func() {
-		for _, cmd := range all {
+		for _, cmd := range b.servers {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
 		}
@@ -248,13 +271,19 @@ func (b *bench) compare(round int) {
 	after := s.Status()
 	size := int((after.Bytes - before.Bytes) / max(1, after.Publishes-before.Publishes))
 	before = after
+	cpuBefore := b.taken()
 	logMany, _ := fill(used(s), 64, b.span, 0)
+	cpuAfter := b.taken()
 	after = s.Status()
 	n := max(1, after.Publishes-before.Publishes)
 	must(s.Close())
 	bare := b.publish(size, b.span/2)
+	grouped := (after.Bytes - before.Bytes) / n
+	bareGrouped := b.publish(int(grouped), b.span/2)
 	fmt.Fprintf(b.out, "1 writer: own sync %.0f/s p50 %v; log %.0f/s p50 %v; a bare message of %d bytes p50 %v: %.2f of it\n", ownOne, ownP50.Round(time.Microsecond), logOne, logP50.Round(time.Microsecond), size, bare.Round(time.Microsecond), float64(logP50)/float64(bare))
-	fmt.Fprintf(b.out, "64 writers: own sync %.0f/s; log %.0f/s: %.2f of it; messages of %d bytes, %v each\n", ownMany, logMany, logMany/ownMany, (after.Bytes-before.Bytes)/n, time.Duration((after.PublishMicros-before.PublishMicros)/n)*time.Microsecond)
+	fmt.Fprintf(b.out, "64 writers: own sync %.0f/s; log %.0f/s: %.2f of it; messages of %d bytes, %v each, where a bare one takes %v\n", ownMany, logMany, logMany/ownMany, grouped, time.Duration((after.PublishMicros-before.PublishMicros)/n)*time.Microsecond, bareGrouped.Round(time.Microsecond))
+	own, servers := cpuAfter.own-cpuBefore.own, cpuAfter.servers-cpuBefore.servers
+	fmt.Fprintf(b.out, "64 writers over the log: %v of processors for this process, %v for the servers: %.2f of all\n", own.Round(time.Millisecond), servers, float64(servers)/float64(own+servers))
 	b.recalls(round)
 }
 
