@@ -69,6 +69,8 @@ type owned interface {
 	Use(ctx context.Context) (db *engine.DB, done func(), err error)
 	// UseStale is Use that goes on when the lease is over and nobody is known to have taken it.
 	UseStale(ctx context.Context) (db *engine.DB, stale time.Duration, done func(), err error)
+	// Cut reports whether its lease could not be renewed for want of an answer.
+	Cut() bool
 	// Lost is closed once the shard is not owned any more.
 	Lost() <-chan struct{}
 	// StepDown waits for the calls that use it, closes the database and gives the lease back.
@@ -474,7 +476,7 @@ func (n *Node) Use(ctx context.Context, shard int) (db *engine.DB, done func(), 
 // node may own the shard by now, at most since the lease of this one is over.
 func (n *Node) UseStale(ctx context.Context, shard int) (db *engine.DB, age time.Duration, done func(), err error) {
 	of, cut, err := n.owns(shard)
-	if err == nil && !cut {
+	if err == nil && !cut && !of.Cut() {
 		err = n.notOwned(shard)
 	}
 	if err != nil {

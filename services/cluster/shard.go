@@ -101,6 +101,7 @@ type shardState struct {
 	lease    Lease
 	until    time.Time // when the lease runs out, by the clock of this machine
 	lost     error     // why it is owned no more
+	cut      bool      // the newest renewal of the lease got no answer
 	stepping bool      // it is handed over: no call begins
 	calls    int
 	idle     chan struct{} // closed when stepping and no call runs
@@ -294,6 +295,9 @@ func (s *Shard) renew(ctx context.Context, limit time.Duration) error {
 		}
 		return err
 	})
+	s.mu.Lock()
+	s.cut = err != nil && !errors.Is(err, ErrHeld)
+	s.mu.Unlock()
 	// A lease that this machine holds, and that is not the one it knows, was renewed without an answer: it runs out.
 	if held, ok := errors.AsType[*HeldError](err); ok && held.Holder != s.o.Node {
 		s.lose(fmt.Errorf("%s holds its lease", held.Holder))
@@ -303,6 +307,13 @@ func (s *Shard) renew(ctx context.Context, limit time.Duration) error {
 		s.hold(l, sent)
 	}
 	return err
+}
+
+// Cut reports whether the newest renewal of the lease got no answer.
+func (s *Shard) Cut() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cut
 }
 
 func (s *Shard) opened() *engine.DB {

@@ -26,10 +26,12 @@ import (
 // it has noticed by then.
 type leases struct{ b *Backend }
 
-// seenLeases are the leases that were seen, and since when.
+// seenLeases are the leases that were seen, and since when; and of those that this machine holds the revisions whose
+// renewal got no answer.
 type seenLeases struct {
-	mu  sync.Mutex
-	all map[int]seenLease
+	mu         sync.Mutex
+	all        map[int]seenLease
+	unanswered map[int]uint64
 }
 
 type seenLease struct {
@@ -99,15 +101,45 @@ func (l leases) takeOver(ctx context.Context, shard int, holder string) (got clu
 	if revision == 0 || !l.over(shard, revision) {
 		return got, held
 	}
-	got, err = l.Renew(ctx, cluster.Lease{Shard: shard, Holder: holder, Revision: revision})
+	got, err = l.renew(ctx, cluster.Lease{Shard: shard, Holder: holder, Revision: revision})
 	if errors.Is(err, cluster.ErrLost) { // somebody was first
 		err = held
 	}
 	return got, err
 }
 
-// Renew implements [cluster.Leases].
+// Renew implements [cluster.Leases]. What a renewal without an answer has made of a lease is its holder's, and is
+// renewed: it would run out otherwise, and its shard would stand still meanwhile.
 func (l leases) Renew(ctx context.Context, of cluster.Lease) (cluster.Lease, error) {
+	seen := &l.b.seen
+	got, err := l.renew(ctx, of)
+	seen.mu.Lock()
+	unanswered := seen.unanswered[of.Shard] == of.Revision
+	switch {
+	case errors.Is(err, cluster.ErrUnavailable):
+		if seen.unanswered == nil {
+			seen.unanswered = map[int]uint64{}
+		}
+		seen.unanswered[of.Shard] = of.Revision
+	case !errors.Is(err, cluster.ErrLost):
+		delete(seen.unanswered, of.Shard)
+	}
+	seen.mu.Unlock()
+	if !errors.Is(err, cluster.ErrLost) || !unanswered {
+		return got, err
+	}
+	holder, revision, lerr := l.look(ctx, of.Shard)
+	if lerr != nil {
+		return of, lerr
+	}
+	if holder != of.Holder || revision <= of.Revision {
+		return of, err
+	}
+	of.Revision = revision
+	return l.renew(ctx, of)
+}
+
+func (l leases) renew(ctx context.Context, of cluster.Lease) (cluster.Lease, error) {
 	err := call(ctx, func(ctx context.Context) error {
 		revision, err := l.b.leases.Update(ctx, leaseKey(of.Shard), []byte(of.Holder), of.Revision)
 		if err == nil {

@@ -157,6 +157,7 @@ func TestProxy(t *testing.T) {
 		}
 		return s
 	}
+	testUnanswered(t, ctx, p, through)
 	o, first := &told{}, open(through, "a")
 	failed := &atomic.Int64{}
 	var writers sync.WaitGroup
@@ -219,6 +220,40 @@ func TestProxy(t *testing.T) {
 	}
 	testClocks(t, ctx, direct, dir)
 	judge(t, direct, filepath.Join(dir, "judge"), o)
+}
+
+// testUnanswered: a lease whose renewal got no answer is renewed by its holder, and by nobody who knows an older one.
+func testUnanswered(t *testing.T, ctx context.Context, p *proxy, b cluster.Backend) {
+	t.Helper()
+	ls := b.Leases()
+	old, err := ls.Acquire(ctx, 2, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ls.Renew(ctx, old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.muted.Store(true)
+	if _, err := ls.Renew(ctx, l); !errors.Is(err, cluster.ErrUnavailable) {
+		t.Errorf("without an answer: %v", err)
+	}
+	p.muted.Store(false)
+	p.part(false)
+	var renewed cluster.Lease
+	until(t, "the lease is renewed", func() bool {
+		renewed, err = ls.Renew(ctx, l)
+		return !errors.Is(err, cluster.ErrUnavailable)
+	})
+	if err != nil || renewed.Revision < l.Revision+2 { // that of the renewal without an answer, and one more
+		t.Errorf("renewed: %+v behind %+v, %v", renewed, l, err)
+	}
+	if _, err := ls.Renew(ctx, old); !errors.Is(err, cluster.ErrLost) {
+		t.Errorf("an older one: %v", err)
+	}
+	if err := ls.Release(ctx, renewed); err != nil {
+		t.Error(err)
+	}
 }
 
 // writeTo stores one memory after the other until the shard is lost, and counts what fails.

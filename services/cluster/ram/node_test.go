@@ -269,6 +269,36 @@ func TestNodeCutOff(t *testing.T) {
 	ns.wantAll(acked)
 }
 
+// TestNodeLeaderless: while leases cannot be renewed their holder answers reads, and says how old they may be; then it
+// holds its shards again.
+func TestNodeLeaderless(t *testing.T) {
+	ns := newNodes(t)
+	a := ns.start("a")
+	until(t, "a owns everything", ns.all("a"))
+	if _, _, _, err := a.UseStale(t.Context(), 0); !errors.Is(err, memory.ErrNotOwner) {
+		t.Errorf("while it holds the lease: %v", err)
+	}
+	a.client.Fail(ram.Faults{Leaderless: true})
+	until(t, "a reads what may be old", func() bool {
+		_, age, done, err := a.UseStale(t.Context(), 0)
+		if err == nil {
+			done()
+		}
+		return err == nil && age > 0
+	})
+	if _, _, err := a.Use(t.Context(), 0); !errors.Is(err, memory.ErrNotOwner) {
+		t.Errorf("a writes: %v", err)
+	}
+	a.client.Fail(ram.Faults{})
+	until(t, "a has its shard again", func() bool {
+		_, done, err := a.Use(t.Context(), 0)
+		if err == nil {
+			done()
+		}
+		return err == nil
+	})
+}
+
 // TestNodeOrders: shards are moved by hand, and what cannot be is refused.
 func TestNodeOrders(t *testing.T) {
 	ns := newNodes(t)

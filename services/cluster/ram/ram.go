@@ -91,6 +91,8 @@ type Faults struct {
 	Deaf bool
 	// Delay is how long a call takes at least.
 	Delay time.Duration
+	// Leaderless: no lease is acquired, renewed or given back; all else is answered.
+	Leaderless bool
 	// Full: there is no room for messages and objects.
 	Full bool
 }
@@ -171,13 +173,18 @@ func (c *Client) Close() error {
 
 type leases struct{ c *Client }
 
+var errLeaderless = fmt.Errorf("%w: the leases have no leader", cluster.ErrUnavailable)
+
 // TTL implements [cluster.Leases].
 func (l leases) TTL() time.Duration { return l.c.s.o.TTL }
 
 // Acquire implements [cluster.Leases].
 func (l leases) Acquire(ctx context.Context, shard int, holder string) (got cluster.Lease, err error) {
 	s := l.c.s
-	err = l.c.call(ctx, func(Faults) error {
+	err = l.c.call(ctx, func(f Faults) error {
+		if f.Leaderless {
+			return errLeaderless
+		}
 		now := s.o.Clock()
 		if held, ok := s.leases[shard]; ok && held.until.After(now) {
 			return &cluster.HeldError{Holder: held.Holder}
@@ -193,7 +200,10 @@ func (l leases) Acquire(ctx context.Context, shard int, holder string) (got clus
 // Renew implements [cluster.Leases].
 func (l leases) Renew(ctx context.Context, of cluster.Lease) (cluster.Lease, error) {
 	s := l.c.s
-	err := l.c.call(ctx, func(Faults) error {
+	err := l.c.call(ctx, func(f Faults) error {
+		if f.Leaderless {
+			return errLeaderless
+		}
 		now := s.o.Clock()
 		if held, ok := s.leases[of.Shard]; !ok || held.Lease != of || !held.until.After(now) {
 			return cluster.ErrLost
@@ -209,7 +219,10 @@ func (l leases) Renew(ctx context.Context, of cluster.Lease) (cluster.Lease, err
 // Release implements [cluster.Leases].
 func (l leases) Release(ctx context.Context, of cluster.Lease) error {
 	s := l.c.s
-	return l.c.call(ctx, func(Faults) error {
+	return l.c.call(ctx, func(f Faults) error {
+		if f.Leaderless {
+			return errLeaderless
+		}
 		if held, ok := s.leases[of.Shard]; !ok || held.Lease != of {
 			return cluster.ErrLost
 		}
