@@ -140,8 +140,8 @@ func (r *searcher) hops(s *Search, p *plan) bool {
 	if p.way != Sweep || k == nil || k.of != b.coding || b.sketches != nil {
 		return false
 	}
-	from := k.seeds.Load()
-	if from == nil || p.pool() > mostHop {
+	from, pool := k.seeds.Load(), p.pool(&r.x.graph)
+	if from == nil || pool > mostHop {
 		return false
 	}
 	b.within, b.visible = s.Within, r.visible(s)
@@ -149,7 +149,7 @@ func (r *searcher) hops(s *Search, p *plan) bool {
 	b.keep(false)
 	r.startPending(s)
 	h := &r.hop
-	h.ask(k, r.probe.own, p.pool())
+	h.ask(k, r.probe.own, pool)
 	h.start(k, from, b)
 	if slot, ok := r.equal(); ok {
 		h.found.IDs[0], h.found.Costs[0] = slot, -b.scoreOne(slot)
@@ -160,13 +160,26 @@ func (r *searcher) hops(s *Search, p *plan) bool {
 	return b.shown >= s.K || b.shown >= p.matching
 }
 
-// pool is how many candidates a walk keeps of which not all can be returned.
-func (p *plan) pool() int {
-	if p.near <= 0 || p.near >= 1 {
-		return p.ef
+// pool is how many candidates a walk keeps so that about ef of them can be returned: with
+// fewer, walks for few candidates would come short, go on by links, and find more than those
+// for a few more.
+func (p *plan) pool(g *graph) int {
+	live := 1 - min(float64(g.dead.Load())/float64(max(1, g.linked.Load())), mostDead)
+	if p.near > 0 && p.near < 1 {
+		return int(math.Ceil(float64(p.ef) / p.near / live))
 	}
-	return int(math.Ceil(float64(p.ef) / p.near))
+	if p.share >= nearlyAll {
+		live *= p.share
+	}
+	pool := int(math.Ceil(float64(p.ef) / live))
+	if p.ef <= simd.PoolRoom {
+		pool = min(pool, simd.PoolRoom) // more would cost half as much again
+	}
+	return pool
 }
+
+// mostDead is the share of removed rows at most that is counted on near the query.
+const mostDead = .5
 
 // hop follows candidates until none is open.
 func (b *beam) hop(h *hop, k *blocks, budget int) {
