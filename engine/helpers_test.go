@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
-	"os"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,12 +19,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
-
-// TestMain collects garbage seldom: it takes a third of the time of many small databases.
-func TestMain(m *testing.M) {
-	debug.SetGCPercent(400)
-	os.Exit(m.Run())
-}
 
 // testClock is a clock that only the test moves.
 type testClock struct{ ms atomic.Int64 }

@@ -15,7 +15,13 @@ import (
 type counting struct {
 	vfs.File
 	writes int
+	closed int
 	err    error
+}
+
+func (c *counting) Close() error {
+	c.closed++
+	return c.File.Close()
 }
 
 func (c *counting) Write(p []byte) (int, error) {
@@ -79,6 +85,45 @@ func TestTableIsGathered(t *testing.T) {
 					t.Errorf("%s after blocks of %d: %d bytes, error %v; want %d", end, size, len(b), err, len(want)+3)
 				}
 			}
+		}
+	}
+}
+
+// countingFS counts what happens to the files that it creates.
+type countingFS struct {
+	vfs.FS
+	files []*counting
+	err   error // of writes
+}
+
+func (c *countingFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := c.FS.Create(name, category)
+	c.files = append(c.files, &counting{File: f, err: c.err})
+	return c.files[len(c.files)-1], err
+}
+
+// TestTablesAreClosed: a table is closed once, also one of which Pebble's syncing file does not
+// say so since its last sync fails, and which is removed then.
+func TestTablesAreClosed(t *testing.T) {
+	for _, failing := range []error{nil, errors.New("no room")} {
+		base := &countingFS{FS: vfs.NewMem(), err: failing}
+		f := New(base)
+		table, err := f.Create("t.sst", vfs.WriteCategoryUnspecified)
+		if err != nil {
+			t.Fatal(err)
+		}
+		syncing := vfs.NewSyncingFile(table, vfs.SyncingFileOptions{})
+		if _, err := syncing.Write([]byte("some")); err != nil {
+			t.Fatal(err)
+		}
+		if err := syncing.Close(); !errors.Is(err, failing) {
+			t.Errorf("close: %v, want %v", err, failing)
+		}
+		if err := f.Remove("t.sst"); err != nil {
+			t.Errorf("remove: %v", err)
+		}
+		if got := base.files[0].closed; got != 1 {
+			t.Errorf("closed %d times where writes give %v", got, failing)
 		}
 	}
 }

@@ -74,6 +74,8 @@ type FS struct {
 	room room
 	// apart begins the paths of files that are none of the database, see SetApart.
 	apart atomic.Pointer[string]
+	// tables are those that are being written, by their paths: *table.
+	tables sync.Map
 
 	mu       sync.Mutex
 	onPoison []func(error)

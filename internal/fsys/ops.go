@@ -76,7 +76,9 @@ func (f *FS) openForWrite(op, name string, c class, open func() (vfs.File, error
 	case strings.HasSuffix(name, ".log"):
 		return newLog(opened), nil
 	case strings.HasSuffix(name, ".sst"):
-		return &table{file: opened}, nil
+		t := &table{file: opened}
+		f.tables.Store(name, t)
+		return t, nil
 	case op == "create" && isManifest(f.base.PathBase(name)):
 		return newManifest(opened), nil
 	}
@@ -135,6 +137,7 @@ func (f *FS) Link(oldname, newname string) error {
 // Remove implements vfs.FS.
 func (f *FS) Remove(name string) error {
 	f.syncAround(name)
+	f.giveUp(name)
 	if f.failure.Load() != nil && f.ram.Remove(flat(name)) == nil {
 		return nil
 	}

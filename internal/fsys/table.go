@@ -77,4 +77,15 @@ func (t *table) SyncTo(length int64) (fullSync bool, err error) {
 }
 
 // Close implements io.Closer.
-func (t *table) Close() error { return errors.Join(t.flush(), t.file.Close()) }
+func (t *table) Close() error {
+	t.fs.tables.CompareAndDelete(t.path, t)
+	return errors.Join(t.flush(), t.file.Close())
+}
+
+// giveUp closes a table that is being written and is to be removed: Pebble leaves one open whose
+// last sync fails, which keeps its room on the full disk until the garbage collector comes to it.
+func (f *FS) giveUp(name string) {
+	if t, open := f.tables.LoadAndDelete(name); open {
+		_ = t.(*table).base.Close() // nobody needs what is in it
+	}
+}
