@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/wal"
@@ -89,9 +90,21 @@ func sameAs(t *testing.T, r *Replica, db *DB) {
 	}
 }
 
-// sameStores compares all keys of what the replica shows with those of a database that rests.
+// sameStores compares all keys of what the replica shows with those of a database to which nobody writes.
 func sameStores(t *testing.T, r *Replica, db *DB) {
 	t.Helper()
+	waitCleaned(t, db) // the janitor writes, too
+	archivedNow(t, db)
+	number := func(db *DB) string {
+		value, closer, err := db.store.Get(layout.NumberKey)
+		noError(t, err)
+		defer closes(t, closer)
+		return string(value)
+	}
+	waitFor(t, func() (same bool) {
+		noError(t, r.Use(t.Context(), func(got *DB) error { same = number(got) == number(db); return nil }))
+		return same
+	})
 	err := r.Use(t.Context(), func(got *DB) error {
 		of, is := db.store.NewSnapshot(), got.store.NewSnapshot()
 		defer closes(t, of)
