@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/wal"
 	"github.com/seed-7aedc3ff/memdb/wal/folder"
