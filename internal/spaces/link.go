@@ -195,6 +195,9 @@ func (l *Linker) save(ctx context.Context, s *Space) {
 		return
 	}
 	if old := s.Replaces.Load(); old != nil {
+		if s.Index.Linked() == 0 && s.Index.Due() && !s.Broken.Load() {
+			return // its turn was taken before anything was linked, and nothing would be written
+		}
 		if old.Saved.Name != "" {
 			l.set.removeFile(old.Saved.Name)
 		}
