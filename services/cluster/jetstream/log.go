@@ -3,6 +3,7 @@ package jetstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -101,6 +102,11 @@ func (l *log) has(ctx context.Context, id string, sequence uint64) (found bool, 
 			return false, err
 		}
 		m, err := s.GetMsg(ctx, sequence)
+		if of := s.CachedInfo().State; errors.Is(err, jetstream.ErrMsgNotFound) && of.FirstSeq <= sequence && sequence <= of.LastSeq {
+			// Any replica answers, also one that is behind: who took that for a lost race would
+			// have its callers write twice what the log has.
+			err = fmt.Errorf("%w: a replica of %s does not have message %d yet", cluster.ErrUnavailable, l.stream, sequence)
+		}
 		return err == nil && m.Header.Get(jetstream.MsgIDHeader) == id, err
 	})
 }

@@ -237,17 +237,23 @@ func runNode(name, dir string, addresses []string, writers string, insecure bool
 	}
 }
 
+func storeOne(ctx context.Context, s *cluster.Shard, text string) error {
+	db, done, err := s.Use(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	_, err = db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: text}, nil)
+	return err
+}
+
 // writeOn stores one memory after the other until the shard is lost.
 func writeOn(ctx context.Context, s *cluster.Shard, writer string, say func(string, ...any)) {
 	for i := 0; ; i++ {
-		db, done, err := s.Use(ctx)
+		text := fmt.Sprintf("%s %d", writer, i)
+		err := storeOne(ctx, s, text)
 		if err == nil {
-			text := fmt.Sprintf("%s %d", writer, i)
-			_, err = db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: text}, nil)
-			done()
-			if err == nil {
-				say("ACK %s", text)
-			}
+			say("ACK %s", text)
 		}
 		select {
 		case <-s.Done():

@@ -259,14 +259,10 @@ func testUnanswered(t *testing.T, ctx context.Context, p *proxy, b cluster.Backe
 // writeTo stores one memory after the other until the shard is lost, and counts what fails.
 func writeTo(ctx context.Context, s *cluster.Shard, writer string, o *told, failed *atomic.Int64) {
 	for i := 0; ctx.Err() == nil; i++ {
-		db, done, err := s.Use(ctx)
+		text := fmt.Sprintf("%s %d", writer, i)
+		err := storeOne(ctx, s, text)
 		if err == nil {
-			text := fmt.Sprintf("%s %d", writer, i)
-			_, err = db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: text}, nil)
-			done()
-			if err == nil {
-				o.hear("ACK " + text)
-			}
+			o.hear("ACK " + text)
 		}
 		if err != nil {
 			failed.Add(1)
@@ -282,14 +278,9 @@ func writeTo(ctx context.Context, s *cluster.Shard, writer string, o *told, fail
 // storeThrough stores so many, which are all to be acknowledged.
 func storeThrough(t *testing.T, ctx context.Context, s *cluster.Shard, writer string, n int, o *told) {
 	t.Helper()
-	db, done, err := s.Use(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer done()
 	for i := range n {
 		text := fmt.Sprintf("%s %d", writer, i)
-		if _, err := db.Memories().Store(ctx, memory.Memory{Scope: ada, Text: text}, nil); err != nil {
+		if err := storeOne(ctx, s, text); err != nil {
 			t.Fatal(err)
 		}
 		o.hear("ACK " + text)
