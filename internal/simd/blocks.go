@@ -144,10 +144,10 @@ func (q *QueryTables) below(sums *[BlockRows]uint32, block unsafe.Pointer, base,
 
 func widen(half uint16) float32 { return math.Float32frombits(uint32(half) << 16) }
 
-// narrow rounds to bfloat16.
+// narrow rounds to bfloat16, to the even one of two that are equally near.
 func narrow(f float32) uint16 {
 	b := math.Float32bits(f)
-	if b&0x7fffffff > 0x7f7f0000 { // it would round to infinity, or is it
+	if b&0x7fffffff >= 0x7f7f8000 { // it rounds to infinity, or is it
 		return uint16(b>>31<<15 | 0x7f80)
 	}
 	return uint16((b + 0x7fff + b>>16&1) >> 16)

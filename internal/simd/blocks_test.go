@@ -158,9 +158,14 @@ func TestSetBlockRow(t *testing.T) {
 
 func TestNarrow(t *testing.T) {
 	rng := random(t)
+	// What is as far from the largest bfloat16 as from the next power of two, or farther.
+	edge := float64(math.Float32frombits(0x7f7f8000))
 	for range 10_000 {
 		f := float32(rng.NormFloat64() * math.Exp(40*rng.NormFloat64()))
-		if got := widen(narrow(f)); math.Abs(float64(got-f)) > math.Abs(float64(f))/256+1e-40 && !math.IsInf(float64(f), 0) {
+		if math.Abs(float64(f)) >= edge {
+			continue
+		}
+		if got := widen(narrow(f)); math.Abs(float64(got-f)) > math.Abs(float64(f))/256+1e-40 {
 			t.Fatalf("%v becomes %v", f, got)
 		}
 	}
@@ -171,6 +176,13 @@ func TestNarrow(t *testing.T) {
 	}
 	if got := widen(narrow(math.MaxFloat32)); !math.IsInf(float64(got), 1) {
 		t.Errorf("the largest becomes %v", got)
+	}
+	largest := math.Float32frombits(0x7f7f0000)
+	if got := widen(narrow(math.Nextafter32(float32(edge), 0))); got != largest {
+		t.Errorf("what is just below %v becomes %v", edge, got)
+	}
+	if got := widen(narrow(float32(-edge))); !math.IsInf(float64(got), -1) {
+		t.Errorf("%v becomes %v", -edge, got)
 	}
 }
 
