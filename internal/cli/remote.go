@@ -62,7 +62,7 @@ var scoped = []string{
 }
 
 // unscoped are verbs below those that read or change more.
-var unscoped = []string{"usage rank", "usage by", "fact reset", "session channels"}
+var unscoped = []string{"usage rank", "usage by", "fact reset"}
 
 // admit refuses what the key of a client may not do, and has the verb work within its scope.
 func (a *app) admit(cmd *cobra.Command) error {
