@@ -448,7 +448,7 @@ func TestShardErased(t *testing.T) {
 	}
 	done()
 	snapshot := a.Status().Snapshot
-	for limit := time.Now().Add(time.Minute); a.Status().Snapshot == snapshot; time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(patience); a.Status().Snapshot == snapshot; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("no snapshot was made")
 		}
