@@ -84,23 +84,28 @@ func TestScanEndsWithItsContext(t *testing.T) {
 }
 
 // TestCancelledScan: the largest texts are left soon after their deadline. What is
-// allowed is many times what is measured, 5 to 30 ms.
+// allowed is many times what is measured, 5 to 30 ms; a scan that others took the
+// processor from is tried again.
 func TestCancelledScan(t *testing.T) {
+	race.Sequential(t)
 	if testing.Short() {
 		t.Skip("texts of 8 MiB")
 	}
 	const late = 2 * time.Second
 	a := NewEnglish()
 	for name, text := range longTexts(8 << 20) {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		from := time.Now()
-		_, err := a.TokensContext(ctx, nil, text)
-		over := time.Since(from) - 20*time.Millisecond
-		cancel()
-		if over > late {
-			t.Errorf("%s: %v after the deadline, %v", name, over, err)
+		over := late + 1
+		for try := 0; over > late && try < 5; try++ {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			from := time.Now()
+			_, err := a.TokensContext(ctx, nil, text)
+			over = time.Since(from) - 20*time.Millisecond
+			cancel()
+			t.Logf("%s: %v after the deadline, %v", name, over, err)
 		}
-		t.Logf("%s: %v after the deadline, %v", name, over, err)
+		if over > late {
+			t.Errorf("%s: each time later than %v", name, late)
+		}
 	}
 }
 
