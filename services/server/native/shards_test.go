@@ -2,12 +2,12 @@ package native
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -90,9 +90,15 @@ func (m *member) Metrics(io.Writer) error { return nil }
 
 func newWorld(t *testing.T, shards, nodes int, keyed bool) *world {
 	t.Helper()
+	return newWorldOf(t, shards, nodes, keyed, nil)
+}
+
+// newWorldOf is newWorld with options of its databases.
+func newWorldOf(t *testing.T, shards, nodes int, keyed bool, o *engine.Options) *world {
+	t.Helper()
 	w := &world{t: t, client: http.DefaultClient, owner: make([]atomic.Int32, shards), stale: make([]atomic.Int32, shards)}
 	for i := range shards {
-		db, err := engine.OpenMemory(nil)
+		db, err := engine.OpenMemory(o)
 		testdb.NoError(t, err)
 		t.Cleanup(func() { testdb.NoError(t, db.Close()) })
 		w.dbs = append(w.dbs, db)
@@ -424,17 +430,39 @@ func TestShardsAnswer(t *testing.T) {
 	}
 }
 
-// TestShardsRecall: a recall of all shards finds what one database with everything finds.
+// letterEmbedder makes vectors of how often each letter is in a text, and counts how often it is asked.
+type letterEmbedder struct{ asked atomic.Int64 }
+
+func (e *letterEmbedder) Dim() int      { return 26 }
+func (e *letterEmbedder) Model() string { return "letters" }
+
+func (e *letterEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	e.asked.Add(1)
+	vecs := make([][]float32, len(texts))
+	for i, text := range texts {
+		vecs[i] = make([]float32, 26)
+		for _, r := range text {
+			if r >= 'a' && r <= 'z' {
+				vecs[i][r-'a']++
+			}
+		}
+	}
+	return vecs, nil
+}
+
+// TestShardsRecall: a recall of all shards finds what one database with everything finds, in its order, by each
+// profile, and embeds the query once.
 func TestShardsRecall(t *testing.T) {
-	w, one := newWorld(t, 5, 3, false), newFixture(t, false)
+	letters := &letterEmbedder{}
+	o := &engine.Options{Embedder: letters}
+	w, one := newWorldOf(t, 5, 3, false, o), newWorldOf(t, 1, 1, false, o)
 	words := strings.Fields("tea green black garden train journey doctor music piano plan")
 	for i := range 120 {
-		body := fmt.Sprintf(`{"id":"m%d","user":"user%d","agent":"planner","run":"r%d","text":"%s and %s with %s, number %d"}`,
-			i, i%17, i%4, words[i*i%10], words[(i/3)%10], words[(i*7)%10], i)
+		kind := []string{"message", "message", "fact"}[i%3]
+		body := fmt.Sprintf(`{"id":"m%d","user":"user%d","agent":"planner","run":"r%d","kind":%q,"text":"%s and %s with %s, number %d","created_at":"2026-01-01T00:%02d:%02dZ"}`,
+			i, i%17, i%4, kind, words[i*i%10], words[(i/3)%10], words[(i*7)%10], i, i/60, i%60)
 		w.want(i%3, "POST", "/memories", body, 201, "")
-		if out := one.do("", "POST", "/memories", body); out.Code != 201 {
-			t.Fatal(out.Body)
-		}
+		one.want(0, "POST", "/memories", body, 201, "")
 	}
 	type hit struct {
 		ID    string
@@ -443,24 +471,24 @@ func TestShardsRecall(t *testing.T) {
 	read := func(answer string) (hits []hit) {
 		var of struct{ Hits []hit }
 		testdb.NoError(t, json.Unmarshal([]byte(answer), &of))
-		if !slices.IsSortedFunc(of.Hits, func(a, b hit) int { return cmp.Compare(b.Score, a.Score) }) {
-			t.Error(of.Hits)
-		}
-		// Equal ones stand in the order of creation, of which milliseconds say too little here.
-		slices.SortFunc(of.Hits, func(a, b hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ID, b.ID)) })
 		return of.Hits
 	}
-	for _, profile := range []string{"text", "best"} {
-		for _, query := range []string{"green tea", "a journey by train", "number 17", "music", "zebra"} {
-			body := fmt.Sprintf(`{"agent":"planner","query":%q,"profile":%q,"limit":120,"only_words":true,"one_look":true,"no_touch":true}`, query, profile)
-			want := read(one.do("", "POST", "/recall", body).Body.String())
+	for _, profile := range []string{"text", "best", "vector", "hybrid"} {
+		for _, query := range []string{`"query":"green tea"`, `"query":"a journey by train","limit":120`, `"query":"number 17"`, `"query":"music","limit":3`, `"query":"zebra"`, `"query":"tea","filter":{"field":"kind","operator":"eq","value":"fact"}`} {
+			body := fmt.Sprintf(`{"agent":"planner",%s,"profile":%q,"only_words":true,"one_look":true,"no_touch":true}`, query, profile)
+			want := read(one.want(0, "POST", "/recall", body, 200, "", server.ShardHeader, "0"))
 			for node := range 3 {
-				if got := read(w.want(node, "POST", "/recall", body, 200, "")); !slices.Equal(got, want) {
-					t.Errorf("node %d, %s %q:\n%v\nwant\n%v", node, profile, query, got, want)
+				before := letters.asked.Load()
+				got := read(w.want(node, "POST", "/recall", body, 200, ""))
+				if !slices.EqualFunc(got, want, func(a, b hit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-3 }) {
+					t.Errorf("node %d, %s %s:\n%v\nwant\n%v", node, profile, query, got, want)
+				}
+				if n := letters.asked.Load() - before; n > 1 {
+					t.Errorf("%s %s: the query was embedded %d times", profile, query, n)
 				}
 			}
-			if len(want) == 0 && query != "zebra" {
-				t.Error(query, "found nothing")
+			if len(want) == 0 && (query != `"query":"zebra"` || profile != "text") {
+				t.Error(profile, query, "found nothing")
 			}
 		}
 	}
