@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -99,7 +100,7 @@ func (p *program) clusterFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.cert, "cluster-cert", "", "the node's own certificate for the logs, a `FILE` in PEM")
 	f.StringVar(&c.key, "cluster-key", "", "its key, a `FILE` in PEM")
 	f.BoolVar(&c.standby, "standby", false, "follow the shards of other nodes, so that the node takes them over sooner")
-	f.BoolVar(&c.insecure, "insecure", false, "take logs that keep fewer than three copies, or sync late: what is acknowledged can be lost")
+	f.BoolVar(&c.insecure, "insecure", false, "take logs that keep fewer than three copies, or sync late: what is acknowledged can be lost; and ask other nodes over plain HTTP, which who is on the network can read")
 }
 
 // checkCluster refuses flags of a cluster that cannot be.
@@ -127,6 +128,13 @@ func (p *program) checkCluster(s *config.Server) error {
 	}
 	if f.address != "" && !strings.HasPrefix(f.address, "http://") && !strings.HasPrefix(f.address, "https://") {
 		return wrong("--address %q: give http://HOST:PORT or https://HOST:PORT", f.address)
+	}
+	reached := f.address
+	if reached == "" && s.TLSCert == "" {
+		reached = "http://" + s.Listen
+	}
+	if plain(reached) && !f.insecure {
+		return wrong("other nodes would ask this one at %s without encryption; give --tls-cert and --tls-key, and an --address of https://, or take it as it is with --insecure", reached)
 	}
 	if s.III != nil && s.III.URL != "" {
 		return wrong("a node of a cluster is no worker of an iii engine; run one beside it")
@@ -171,7 +179,7 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 	if err != nil {
 		return err
 	}
-	t := &tenants{node: node, client: between(roots), roots: roots, services: services, log: log}
+	t := &tenants{node: node, client: between(roots, f.insecure), insecure: f.insecure, roots: roots, services: services, log: log}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	nodeEnded := make(chan error, 1)
@@ -229,13 +237,48 @@ func trusted(s *config.Server) (*tls.Config, error) {
 	return c, nil
 }
 
+// plain reports whether what is asked at an address goes over a network without encryption.
+func plain(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip == nil || !ip.IsLoopback()
+}
+
+// checkPlain refuses to ask a node whose address is plain.
+func checkPlain(address string, insecure bool) error {
+	if insecure || !plain(address) {
+		return nil
+	}
+	return &memory.Error{
+		Kind: memory.ErrInvalid, What: "ask the node at " + address, Why: "it would go over the network without encryption",
+		Do: "start that node with --tls-cert, --tls-key and an --address of https://, or this one with --insecure",
+	}
+}
+
+// encrypting asks no node over plain HTTP.
+type encrypting struct{ to http.RoundTripper }
+
+func (e encrypting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := checkPlain(r.URL.Scheme+"://"+r.URL.Host, false); err != nil {
+		return nil, err
+	}
+	return e.to.RoundTrip(r)
+}
+
 // between is how nodes ask each other.
-func between(roots *tls.Config) *http.Client {
+func between(roots *tls.Config, insecure bool) *http.Client {
+	var transport http.RoundTripper = &http.Transport{
+		TLSClientConfig: roots, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+		DialContext: (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+	}
+	if !insecure {
+		transport = encrypting{transport}
+	}
 	return &http.Client{
-		Transport: &http.Transport{
-			TLSClientConfig: roots, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
-			DialContext: (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-		},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
@@ -268,6 +311,7 @@ func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants,
 type tenants struct {
 	node     *cluster.Node
 	client   *http.Client
+	insecure bool // other nodes are asked over plain HTTP, too
 	roots    *tls.Config
 	services *config.Services
 	log      *slog.Logger
@@ -283,7 +327,11 @@ func (t *tenants) Client() *http.Client { return t.client }
 func (t *tenants) Failed() error        { return nil } // a shard that fails goes to another node
 
 func (t *tenants) Where(ctx context.Context, shard int, anew bool) (string, error) {
-	return t.node.Where(ctx, shard, anew)
+	address, err := t.node.Where(ctx, shard, anew)
+	if err != nil {
+		return "", err
+	}
+	return address, checkPlain(address, t.insecure)
 }
 
 // Use is a shard of this node.

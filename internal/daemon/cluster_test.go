@@ -199,6 +199,48 @@ func TestClusterKeys(t *testing.T) {
 	}
 }
 
+// TestClusterPlain: a node asks no other one over plain HTTP that is on another machine, and says which flag allows
+// it; what it has itself it answers.
+func TestClusterPlain(t *testing.T) {
+	store := ram.New(&ram.Options{TTL: 1200 * time.Millisecond})
+	a := startNode(t, store, "a")
+	b := startNode(t, store, "b", "--insecure", "--address", "http://192.0.2.1:7070")
+	testdb.Soon(t, "b owns a shard", func() bool {
+		out, _, _ := (verb{}).run(t, "--db", a.address, "cluster", "status", "--json")
+		return strings.Contains(out, `"owner":"a"`) && strings.Contains(out, `"owner":"b"`)
+	})
+	answered, refused := 0, 0
+	for u := range 20 {
+		reply, err := http.Post(a.address+"/memdb/v1/recall", "application/json", strings.NewReader(fmt.Sprintf(`{"user":"user%d","query":"tea"}`, u)))
+		testdb.NoError(t, err)
+		told, err := io.ReadAll(reply.Body)
+		testdb.NoError(t, err)
+		switch _ = reply.Body.Close(); {
+		case reply.StatusCode == http.StatusOK:
+			answered++
+		case reply.StatusCode == http.StatusBadRequest && strings.Contains(string(told), "without encryption") && strings.Contains(string(told), "--insecure"):
+			refused++
+			if out, told, code := (verb{}).run(t, "--db", a.address, "list", "--user", fmt.Sprint("user", u)); code == 0 || !strings.Contains(told, "--insecure") {
+				t.Error(out, told)
+			}
+		default:
+			t.Errorf("%d %s", reply.StatusCode, told)
+		}
+	}
+	if answered == 0 || refused == 0 {
+		t.Errorf("%d were answered, and %d refused", answered, refused)
+	}
+	client := between(nil, false)
+	if reply, err := client.Get("http://192.0.2.1:7070/healthz"); err == nil || !strings.Contains(err.Error(), "--insecure") {
+		t.Error(reply, err)
+	}
+	for _, d := range []*daemon{b, a} {
+		if code, log := d.end(); code != 0 {
+			t.Error(code, log)
+		}
+	}
+}
+
 // TestClusterUsage: what cannot be a node is refused.
 func TestClusterUsage(t *testing.T) {
 	for _, c := range []struct {
@@ -212,6 +254,8 @@ func TestClusterUsage(t *testing.T) {
 		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222"}, exitUsage, "--node NAME"},
 		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a", "--listen", "0.0.0.0:0"}, exitUsage, "--address"},
 		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a", "--address", "here"}, exitUsage, "http://HOST:PORT"},
+		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a", "--address", "http://a:7070"}, exitUsage, "--insecure"},
+		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a", "--listen", "192.0.2.1:7070"}, exitUsage, "http://192.0.2.1:7070 without encryption"},
 	} {
 		var told bytes.Buffer
 		p := &program{out: io.Discard, err: &told, getenv: func(string) (string, bool) { return "", false }, now: time.Now, clustering: c.with}

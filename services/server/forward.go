@@ -278,7 +278,10 @@ func (s *Server) send(c *Call, shard int, part bool, body []byte) (*http.Respons
 	var failed error
 	for try := range moves {
 		address, err := s.o.Shards.Where(c.Context(), shard, try > 0)
-		if err != nil {
+		switch {
+		case errors.Is(err, memory.ErrInvalid): // it stays so
+			return nil, err
+		case err != nil:
 			return nil, errMoving{errors.Join(err, failed)}
 		}
 		reply, err := s.sendTo(c, address, shard, part, body)
