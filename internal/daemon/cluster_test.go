@@ -159,16 +159,38 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// TestClusterKeys: a key is checked by the node that is asked, and holds on the one that answers.
+// keysOf runs a verb of keys on those of a cluster.
+func keysOf(t *testing.T, store *ram.Store, code int, args ...string) string {
+	t.Helper()
+	var out, told bytes.Buffer
+	p := &program{out: &out, err: &told, getenv: func(string) (string, bool) { return "", false }, now: time.Now, clustering: clusterOf(store)}
+	if got := p.run(t.Context(), append([]string{"key", "--cluster", "ram://", "--json"}, args...)); got != code {
+		t.Fatalf("%v: %d, want %d: %s", args, got, code, told.String())
+	}
+	return out.String() + told.String()
+}
+
+// newKey makes a key of a cluster.
+func newKey(t *testing.T, store *ram.Store, flags ...string) (k keyJSON) {
+	t.Helper()
+	testdb.NoError(t, json.Unmarshal([]byte(keysOf(t, store, exitDone, append([]string{"add"}, flags...)...)), &k))
+	return k
+}
+
+// TestClusterKeys: a key that was made anywhere is known to all nodes, is checked by the node that is asked, holds on
+// the one that answers, and is revoked for all.
 func TestClusterKeys(t *testing.T) {
 	store := ram.New(&ram.Options{TTL: 1200 * time.Millisecond})
+	root := newKey(t, store, "--admin") // before there is a node
 	a, b := startNode(t, store, "a"), startNode(t, store, "b")
-	owners(t, verb{}, a.address, 2)
-	ada, root := addKey(t, a.dir, "--user", "ada"), addKey(t, a.dir, "--admin")
-	bob := addKey(t, a.dir, "--user", "bob")
-	keys, err := os.ReadFile(filepath.Join(a.dir, "memdbd.keys"))
-	testdb.NoError(t, err)
-	testdb.NoError(t, os.WriteFile(filepath.Join(b.dir, "memdbd.keys"), keys, 0o600))
+	owners(t, verb{key: root.Key}, a.address, 2)
+	ada, bob := newKey(t, store, "--user", "ada"), newKey(t, store, "--user", "bob")
+	for _, at := range []string{a.address, b.address} {
+		testdb.Soon(t, "the keys are known", func() bool {
+			_, _, code := (verb{key: bob.Key}).run(t, "--db", at, "list")
+			return code == exitDone
+		})
+	}
 	for _, at := range []string{a.address, b.address} {
 		for _, c := range []struct {
 			key  string
@@ -192,9 +214,70 @@ func TestClusterKeys(t *testing.T) {
 			}
 		}
 	}
+	keysOf(t, store, exitDone, "revoke", ada.ID)
+	for _, at := range []string{a.address, b.address} {
+		testdb.Soon(t, "the key is revoked", func() bool {
+			_, told, code := (verb{key: ada.Key}).run(t, "--db", at, "list")
+			return code == exitFailed && strings.Contains(told, "MEMDB_KEY")
+		})
+		if out, told, code := (verb{key: bob.Key}).run(t, "--db", at, "list"); code != exitDone {
+			t.Error(out, told)
+		}
+	}
 	for _, d := range []*daemon{a, b} {
 		if code, log := d.end(); code != 0 || strings.Contains(log, ada.Key) {
 			t.Error(code, log)
+		}
+	}
+}
+
+// TestClusterKeysVerbs: the keys of a server go into a cluster, the folder of a node has none, and what is wrong is
+// said.
+func TestClusterKeysVerbs(t *testing.T) {
+	store, alone := ram.New(nil), filepath.Join(t.TempDir(), "db")
+	ada, bob := addKey(t, alone, "--user", "ada"), addKey(t, alone, "--user", "bob")
+	file := filepath.Join(alone, "memdbd.keys")
+	if out := keysOf(t, store, exitDone, "import", file); out != "{\"keys\":2}\n" {
+		t.Error(out)
+	}
+	keysOf(t, store, exitDone, "revoke", ada.ID)
+	keysOf(t, store, exitDone, "import", file) // makes nothing good that was revoked
+	list := keysOf(t, store, exitDone, "list")
+	if strings.Count(list, "\n") != 2 || strings.Count(list, "revoked_at") != 1 || strings.Contains(list, bob.Key) {
+		t.Error(list)
+	}
+	bad := filepath.Join(t.TempDir(), "keys")
+	testdb.NoError(t, os.WriteFile(bad, []byte("{\"id\":\"a b\",\"hash\":\""+strings.Repeat("ab", 32)+"\",\"created_at\":\"2026-01-01T00:00:00Z\"}\n"), 0o600))
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"import", bad}, exitDamaged, "no ID of a key"},
+		{[]string{"import", filepath.Join(bad, "none")}, exitFailed, "bring in the keys"},
+		{[]string{"import"}, exitUsage, "a file of keys"},
+		{[]string{"revoke", "key_none"}, exitNotFound, "key_none"},
+		{[]string{"add"}, exitUsage, "user"},
+		{[]string{"list", "--cluster", "dev"}, exitUsage, "servers of the logs"},
+	} {
+		if out := keysOf(t, store, c.code, c.args...); !strings.Contains(out, c.want) {
+			t.Errorf("%v: %s, want %q", c.args, out, c.want)
+		}
+	}
+	node := filepath.Join(t.TempDir(), "node")
+	testdb.NoError(t, os.MkdirAll(filepath.Join(node, shardsDir), 0o700))
+	testdb.NoError(t, os.WriteFile(filepath.Join(node, "memdbd.keys"), nil, 0o600))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"key", "list", "--db", node}, "--cluster URL"},
+		{[]string{"--db", node, "--listen", "127.0.0.1:0", "--cluster", "ram://", "--node", "a"}, "key import"},
+	} {
+		var told bytes.Buffer
+		p := &program{out: io.Discard, err: &told, getenv: func(string) (string, bool) { return "", false }, now: time.Now, clustering: clusterOf(store)}
+		if code := p.run(t.Context(), c.args); code != exitFailed || !strings.Contains(told.String(), c.want) {
+			t.Errorf("%v: %d %s, want %q", c.args, code, told.String(), c.want)
 		}
 	}
 }
