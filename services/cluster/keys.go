@@ -23,7 +23,8 @@ const (
 	// refuses all: a key that was revoked meanwhile is not to open anything for longer. The election of a
 	// leader is over by then.
 	KeysHold = 30 * time.Second
-	// maxKeys bounds the lines of all keys, in bytes.
+	// maxKeys bounds the lines of all keys, in bytes, when one is put. Several may put one at a time, so what is read
+	// may be twice as much.
 	maxKeys = 16 << 20
 )
 
@@ -93,8 +94,8 @@ func (k *Keys) Refresh(ctx context.Context) error {
 	switch {
 	case newest < known:
 		return &fault.Error{Kind: fault.ErrMismatch, What: doing, Why: fmt.Sprintf("they are of revision %d, and were of %d before", newest, known), Do: "see that the address is the one of this cluster, and start the node anew"}
-	case size > maxKeys:
-		return &fault.Error{Kind: fault.ErrFull, What: doing, Why: fmt.Sprintf("they have more than %d bytes", maxKeys), Do: "give programs keys of several scopes, instead of a key for each"}
+	case size > 2*maxKeys:
+		return tooManyKeys(doing)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -132,10 +133,22 @@ func (k *Keys) Lines() []byte {
 }
 
 // Put keeps a line under a name, in the place of the one that the name has. It is known here when Put returns, and
-// to all other nodes that reach the backend within some seconds; the others refuse all after KeysHold.
+// to all other nodes that reach the backend within some seconds; the others refuse all after KeysHold. ErrFull where
+// there are too many.
 func (k *Keys) Put(ctx context.Context, name string, line []byte) error {
+	const doing = "change the keys of the cluster"
+	k.mu.Lock()
+	size := k.mu.bytes + len(line)
+	k.mu.Unlock()
+	if size > maxKeys {
+		return tooManyKeys(doing)
+	}
 	if err := k.book.Put(ctx, name, line); err != nil {
-		return unreached("change the keys of the cluster", err)
+		return unreached(doing, err)
 	}
 	return k.Refresh(ctx)
+}
+
+func tooManyKeys(doing string) error {
+	return &fault.Error{Kind: fault.ErrFull, What: doing, Why: fmt.Sprintf("they have more than %d bytes", maxKeys), Do: "give programs keys of several scopes, instead of a key for each"}
 }

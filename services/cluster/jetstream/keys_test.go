@@ -3,32 +3,31 @@ package jetstream_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
-	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
 // TestKeys: keys that one machine makes and revokes are known to the others as soon as they ask, also to one that
 // was cut off; without a majority nobody says that he knows the newest.
 func TestKeys(t *testing.T) {
 	s := newServers(t, t.TempDir(), false)
-	open := func() (*cluster.Keys, *server.Keys) {
+	open := func() *cluster.Keys {
 		t.Helper()
-		of, err := cluster.OpenKeys(t.Context(), s.connect(), cluster.KeysOptions{})
+		keys, err := cluster.OpenKeys(t.Context(), s.connect(), cluster.KeysOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, err := server.SharedKeys(of, time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return of, keys
+		return keys
 	}
-	_, keys := open()
-	of, others := open()
+	keys, others := open(), open()
+	put := func(format string, args ...any) error {
+		name := fmt.Sprintf(format, args...)
+		return keys.Put(t.Context(), name, []byte(name))
+	}
 	until := func(what string, so func() error) {
 		t.Helper()
 		var err error
@@ -39,67 +38,50 @@ func TestKeys(t *testing.T) {
 		}
 		t.Fatal(what, ": ", err)
 	}
-	// hold says which keys another machine knows to hold.
-	hold := func(want int) error {
-		if err := of.Refresh(t.Context()); err != nil {
+	// known looks at what another machine knows.
+	known := func(made, revoked int) error {
+		if err := others.Refresh(t.Context()); err != nil {
 			return err
 		}
-		all, err := others.List()
-		if err != nil {
-			return err
-		}
-		n := 0
-		for _, k := range all {
-			if k.RevokedAt == nil {
-				n++
-			}
-		}
-		if n != want {
-			return fmt.Errorf("%d keys hold, want %d", n, want)
+		lines := string(others.Lines())
+		if m, r := strings.Count(lines, "made."), strings.Count(lines, "revoked."); m != made || r != revoked {
+			return fmt.Errorf("%d were made and %d revoked, want %d and %d", m, r, made, revoked)
 		}
 		return nil
 	}
-	var made []server.Key
-	for i := range 5 {
-		_, k, err := keys.Add([]memory.Scope{{User: fmt.Sprint("user", i)}}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		made = append(made, k)
-	}
 	// What was put is known to who asks then, whichever replica he asks.
-	if err := hold(5); err != nil {
-		t.Error(err)
-	}
-	for i, k := range made[:3] {
-		if _, err := keys.Revoke(k.ID); err != nil {
+	for i := range 5 {
+		if err := put("made.%d", i); err != nil {
 			t.Fatal(err)
 		}
-		if err := hold(4 - i); err != nil {
+		if err := known(i+1, 0); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range 3 {
+		if err := put("revoked.%d", i); err != nil {
+			t.Fatal(err)
+		}
+		if err := known(5, i+1); err != nil {
 			t.Error(err)
 		}
 	}
 	s.all[0].kill()
 	s.all[1].kill()
 	until("without a majority the keys are said to be the newest", func() error {
-		if err := of.Refresh(t.Context()); !errors.Is(err, memory.ErrUnavailable) {
+		if err := others.Refresh(t.Context()); !errors.Is(err, memory.ErrUnavailable) {
 			return errors.New(fmt.Sprint("refresh: ", err))
 		}
 		return nil
 	})
-	if _, err := keys.Revoke(made[3].ID); !errors.Is(err, memory.ErrUnavailable) {
+	if err := put("revoked.3"); !errors.Is(err, memory.ErrUnavailable) {
 		t.Errorf("revoked without a majority: %v", err)
 	}
 	s.start(0)
 	s.start(1)
-	until("the key is not revoked", func() error {
-		_, err := keys.Revoke(made[3].ID)
-		return err
-	})
-	until("the revoked key holds", func() error { return hold(1) })
-	if _, fresh := open(); fresh != nil {
-		if all, err := fresh.List(); err != nil || len(all) != 5 {
-			t.Error(len(all), err)
-		}
+	until("the key is not revoked", func() error { return put("revoked.3") })
+	until("the revoked key holds", func() error { return known(5, 4) })
+	if got := string(open().Lines()); got != string(others.Lines()) {
+		t.Errorf("who begins anew knows %q", got)
 	}
 }
