@@ -41,7 +41,7 @@ func (placeEmbedder) Embed(_ context.Context, texts []string) ([][]float32, erro
 	vecs := make([][]float32, len(texts))
 	for i, text := range texts {
 		v := make([]float32, 24)
-		for _, word := range strings.Fields(text) {
+		for word := range strings.FieldsSeq(text) {
 			r := rand.New(rand.NewPCG(uint64(word[0]), 1))
 			own := rand.New(rand.NewPCG(xxh3.HashString(word), 1))
 			for j := range v {

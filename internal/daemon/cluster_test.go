@@ -81,7 +81,8 @@ func owners(t *testing.T, v verb, address string, nodes int) map[string]int {
 // and a node that ends loses nothing.
 func TestCluster(t *testing.T) {
 	store := ram.New(&ram.Options{TTL: 1200 * time.Millisecond})
-	a, b := startNode(t, store, "a"), startNode(t, store, "b")
+	files := t.TempDir() // of all nodes
+	a, b := startNode(t, store, "a", "--files", files), startNode(t, store, "b", "--files", files)
 	here := t.TempDir()
 	v := verb{dir: here}
 	owners(t, v, a.address, 2)
@@ -113,6 +114,11 @@ func TestCluster(t *testing.T) {
 		{[]string{"cluster", "export", "all.jsonl"}, 0, "lines"},
 		{[]string{"cluster", "export", "one.jsonl", "--user", "user3"}, 0, "1 lines"},
 		{[]string{"cluster", "import", "all.jsonl"}, 0, "unchanged 12"},
+		{[]string{"cluster", "export", "past.jsonl", "--user", "user3", "--to-time", "2100-01-01"}, 0, "1 lines"},
+		{[]string{"cluster", "export", "before.jsonl", "--user", "user3", "--to-time", "2000-01-01"}, 0, "0 lines"},
+		{[]string{"cluster", "export", "-", "--shard", "0", "--to-lsn", "999999"}, exitFailed, "is none yet"},
+		{[]string{"cluster", "export", "-", "--to-lsn", "1"}, exitUsage, "--shard"},
+		{[]string{"cluster", "export", "-", "--shard", "77", "--to-lsn", "1"}, exitFailed, "the shards are 0 to 4"},
 		{[]string{"cluster", "move", "0", "a"}, 0, "owned by a"},
 		{[]string{"cluster", "move", "0", "b"}, 0, "owned by b"},
 		{[]string{"cluster", "drain", "b"}, 0, "owns no shard"},
@@ -121,6 +127,16 @@ func TestCluster(t *testing.T) {
 		if code != c.code || !strings.Contains(out+told, c.want) {
 			t.Errorf("%v: %d, want %d with %q\n%s%s", c.args, code, c.code, c.want, out, told)
 		}
+	}
+	// A shard is backed up as a database is, by its owner, and the backup is one of its own.
+	if out, told, code := v.run(t, "--db", b.address+"/shards/0", "backup", "kept"); code != 0 {
+		t.Error(out, told)
+	}
+	if out, told, code := v.run(t, "--db", "restored", "restore", filepath.Join(files, "kept")); code != 0 {
+		t.Error(out, told)
+	}
+	if out, told, code := v.run(t, "--db", "restored", "stats", "--json"); code != 0 || !strings.Contains(out, `"memories"`) {
+		t.Error(out, told)
 	}
 	if out, told, code := v.run(t, "--db", b.address+"/shards/0", "stats", "--json"); code != 0 || !strings.Contains(out, `"memories"`) {
 		t.Error(out, told)
