@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/realdata"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -498,4 +500,61 @@ func TestShardsRecall(t *testing.T) {
 	w.want(0, "POST", "/recall", `{"query":"tea"}`, 400, "scope")
 	w.want(0, "POST", "/recall", `{"all_scopes":true,"query":"number 17","limit":1}`, 200, "m17")
 	w.want(0, "POST", "/recall", `{"scopes":[{"user":"user1"},{"user":"user2"},{"user":"user3"}],"query":"number","limit":100,"only_words":true}`, 200, "user3")
+}
+
+// TestShardsRecallRealData: what is asked of five real conversations, each in the shard of its user, is answered as one
+// database with all of them answers it, in the order of its hits and with their scores.
+func TestShardsRecallRealData(t *testing.T) {
+	f, err := os.Open(realdata.Path(t, "locomo/locomo5.json"))
+	testdb.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	w, one := newWorld(t, 4, 2, false), newWorld(t, 1, 1, false)
+	var turns []memory.Memory
+	var questions []string
+	for c, err := range exchange.ReadLocomo(f) {
+		testdb.NoError(t, err)
+		for i, turn := range c.Turns {
+			turns = append(turns, memory.Memory{
+				ID: turn.ID, Scope: memory.Scope{User: c.ID, Agent: "planner", Run: turn.Session}, Text: turn.Text, Name: turn.Speaker,
+				CreatedAt: turn.Time.Add(time.Duration(i) * time.Millisecond), Metadata: map[string]any{"speaker": turn.Speaker},
+			})
+		}
+		for i, q := range c.Questions {
+			if i%16 == 0 {
+				questions = append(questions, q.Text)
+			}
+		}
+	}
+	slices.SortStableFunc(turns, func(a, b memory.Memory) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	m := &member{w: w}
+	for _, turn := range turns {
+		for _, db := range []*engine.DB{one.dbs[0], w.dbs[m.Of(turn.Owner())]} {
+			_, err := db.Memories().Store(t.Context(), turn, nil)
+			testdb.NoError(t, err)
+		}
+	}
+	type hit struct {
+		ID    string
+		Score float64
+	}
+	read := func(answer string) (hits []hit) {
+		var of struct{ Hits []hit }
+		testdb.NoError(t, json.Unmarshal([]byte(answer), &of))
+		return of.Hits
+	}
+	found := 0
+	for i, question := range questions {
+		profile := []string{"best", "text", "best", "hybrid", "best", "vector"}[i%6]
+		filter := []string{"null", `{"field":"created_at","operator":"gte","value":"2023-06-01T00:00:00Z"}`}[i/6%2]
+		body := fmt.Sprintf(`{"agent":"planner","query":%q,"profile":%q,"filter":%s,"limit":50,"only_words":true,"one_look":true,"no_touch":true}`, question, profile, filter)
+		want := read(one.want(0, "POST", "/recall", body, 200, "", server.ShardHeader, "0"))
+		got := read(w.want(i%2, "POST", "/recall", body, 200, ""))
+		if !slices.EqualFunc(got, want, func(a, b hit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-9 }) {
+			t.Errorf("%s %q:\n%v\nwant\n%v", profile, question, got, want)
+		}
+		found += len(want)
+	}
+	if found < 1000 {
+		t.Errorf("%d hits were compared", found)
+	}
 }
