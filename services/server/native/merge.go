@@ -195,6 +195,11 @@ func mergeRecall(c *server.Call, p *server.Parts) error {
 			return server.Fail(http.StatusBadGateway, "failed", "the shards do not end to count; see that all nodes run one version of memdbd")
 		}
 	}
+	quiet := false
+	if of, given := asked["no_touch"]; given && json.Unmarshal(of, &quiet) != nil {
+		return invalid("recall", "no_touch is neither true nor false", "")
+	}
+	asked["no_touch"] = json.RawMessage("true") // what no room is left for was not recalled
 	parts, err := askWith(p, asked, ofParts{Sum: &sum})
 	if err != nil {
 		return err
@@ -208,14 +213,42 @@ func mergeRecall(c *server.Call, p *server.Parts) error {
 		lists[i] = found.Hits
 		out.Unreadable += found.Unreadable
 	}
-	out.Hits = joinHits(lists, limit)
+	given := slices.Clone(lists)
+	if out.Hits = joinHits(lists, limit); !quiet {
+		for i := range given {
+			given[i] = given[i][:len(given[i])-len(lists[i])]
+		}
+		if err := touchGiven(p, asked, given); err != nil && c.Context().Err() != nil {
+			return err // otherwise some are not counted, and what was found is found all the same
+		}
+	}
 	return c.Reply(http.StatusOK, out)
+}
+
+// touchGiven has each shard note which of its hits were given.
+func touchGiven(p *server.Parts, asked map[string]json.RawMessage, given [][]exchange.Hit) error {
+	var parts []server.Part
+	for shard, hits := range given {
+		if len(hits) == 0 {
+			continue
+		}
+		of := ofParts{}
+		for _, h := range hits {
+			of.Touch = append(of.Touch, h.Seq)
+		}
+		body, err := bodyWith(asked, of)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, server.Part{Shard: shard, Body: body})
+	}
+	return p.AskSome(parts)
 }
 
 // mostRounds is more than a recall takes to have its statistics.
 const mostRounds = 8
 
-// joinHits are the best of several lists, best first. Equal ones stand in the order of their creation, and
+// joinHits takes the best of several lists out of them, best first. Equal ones stand in the order of their creation, and
 // those of one list in its own, which corrections give.
 func joinHits(lists [][]exchange.Hit, limit int) []exchange.Hit {
 	out := []exchange.Hit{}
@@ -241,14 +274,18 @@ func compareHits(a, b *exchange.Hit) int {
 
 // askWith asks all shards, with what the call asked and what the parts need beside it.
 func askWith(p *server.Parts, asked map[string]json.RawMessage, of ofParts) ([]server.Part, error) {
-	if err := setAll(asked, map[string]any{"parts": of}); err != nil {
-		return nil, err
-	}
-	body, err := json.Marshal(asked)
+	body, err := bodyWith(asked, of)
 	if err != nil {
 		return nil, err
 	}
 	return p.Ask(body)
+}
+
+func bodyWith(asked map[string]json.RawMessage, of ofParts) ([]byte, error) {
+	if err := setAll(asked, map[string]any{"parts": of}); err != nil {
+		return nil, err
+	}
+	return json.Marshal(asked)
 }
 
 // setAll sets fields of an object.

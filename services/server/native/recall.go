@@ -58,6 +58,8 @@ type ofParts struct {
 	Count bool `json:"count"`
 	// Embed has the first shard embed the query, if that has to be done.
 	Embed bool `json:"embed,omitempty"`
+	// Touch has the shard note that these memories were recalled, by their Seqs, in the place of hits.
+	Touch []uint64 `json:"touch,omitempty"`
 }
 
 // round is what a shard has counted, and for the first one the vector of the query, where that is made of
@@ -205,7 +207,12 @@ func recall(a *ask) error {
 		return err
 	}
 	if of != nil {
-		if of.Count {
+		switch {
+		case len(of.Touch) > memory.MaxLimit:
+			return invalid("recall", "more were recalled than a recall gives", "")
+		case of.Touch != nil:
+			return a.ok(struct{}{}, a.DB.Memories().Touch(a.Context(), of.Touch))
+		case of.Count:
 			return a.count(q, of)
 		}
 		q.Statistics = of.Sum

@@ -502,6 +502,41 @@ func TestShardsRecall(t *testing.T) {
 	w.want(0, "POST", "/recall", `{"scopes":[{"user":"user1"},{"user":"user2"},{"user":"user3"}],"query":"number","limit":100,"only_words":true}`, 200, "user3")
 }
 
+// TestShardsRecallTouches: what was given counts as recalled, and nothing else that a shard has found.
+func TestShardsRecallTouches(t *testing.T) {
+	w := newWorld(t, 4, 2, false)
+	for u := range 12 {
+		w.want(0, "POST", "/memories", fmt.Sprintf(`{"id":"m%d","user":"user%d","agent":"planner","text":"tea%s"}`, u, u, strings.Repeat(" and more", u)), 201, "")
+	}
+	recalled := func() (ids []string) {
+		t.Helper()
+		for _, db := range w.dbs {
+			for m, err := range db.Memories().All(t.Context(), memory.ListQuery{AllScopes: true}) {
+				testdb.NoError(t, err)
+				for range m.AccessCount {
+					ids = append(ids, m.ID)
+				}
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	w.want(1, "POST", "/recall", `{"agent":"planner","query":"tea","limit":3,"no_touch":true}`, 200, `"m0"`)
+	if ids := recalled(); ids != nil {
+		t.Errorf("without touch: %q", ids)
+	}
+	for node := range 2 {
+		w.want(node, "POST", "/recall", `{"agent":"planner","query":"tea","limit":3}`, 200, `"m0"`)
+	}
+	if ids := recalled(); !slices.Equal(ids, []string{"m0", "m0", "m1", "m1", "m2", "m2"}) {
+		t.Errorf("recalled: %q", ids)
+	}
+	testdb.NoError(t, w.dbs[0].Memories().Touch(t.Context(), []uint64{1 << 40})) // there is none
+	if ids := recalled(); len(ids) != 6 {
+		t.Errorf("behind a touch of nothing: %q", ids)
+	}
+}
+
 // TestShardsRecallRealData: what is asked of five real conversations, each in the shard of its user, is answered as one
 // database with all of them answers it, in the order of its hits and with their scores.
 func TestShardsRecallRealData(t *testing.T) {
