@@ -120,8 +120,7 @@ type Query struct {
 	AsOf uint64
 	// Exact scores every memory in scope by its vector, whatever that takes. Without
 	// it, scopes of more than 20,000 memories are searched by a graph, which may
-	// miss some of the closest; scores are exact either way. The profile best then also looks at all to say
-	// what a similarity has to stand out of, and not at a sample.
+	// miss some of the closest; scores are exact either way.
 	Exact bool
 	// Highlight fills Hit.Spans.
 	Highlight bool

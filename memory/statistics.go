@@ -24,8 +24,7 @@ import (
 // of tokens. No database embeds its text: Memories.Embedding of any of them does, before the first
 // round. What its vectors count for in the profile best is what they have shown to all databases
 // together, and it shows none of them anything. In scopes of more than 256 memories the similarities
-// that a vector has to stand out of are a sample, other ones than a single database takes, unless the
-// query is Exact.
+// that a vector has to stand out of are a sample, other ones than a single database takes.
 type Statistics struct {
 	// Memories is how many are meant, Unsure how many of them are too short to say their language,
 	// and Languages how many there are in each of the languages that memdb knows, in its order.

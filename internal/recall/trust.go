@@ -114,14 +114,14 @@ func (r *recalling) vectorWeight() float64 {
 	return trust.Weight()
 }
 
-// spread is a sample of the scope, at even distances, in ascending order; all of it where all is to be
-// compared. Of what several databases have, each takes its share.
+// spread is a sample of the scope, at even distances, in ascending order. Of what several databases have, each
+// takes its share.
 func (r *recalling) spread() []uint32 {
 	n, take := r.in.N, sampleMost
 	if given := r.q.Statistics; given != nil && given.Memories > n {
 		take = (sampleMost*n + given.Memories - 1) / given.Memories
 	}
-	if n <= take || r.q.Exact {
+	if n <= take {
 		return r.in.List()
 	}
 	docs := make([]uint32, 0, take)
