@@ -29,7 +29,9 @@ func (m Memories) ask(ctx context.Context, q *memory.Query) (a *asked, err error
 		return nil, err
 	}
 	a = &asked{Query: q}
-	a.unembedded, err = m.embedQuery(ctx, q)
+	if q.Statistics == nil {
+		a.unembedded, err = m.embedQuery(ctx, q)
+	}
 	return a, err
 }
 
@@ -47,7 +49,7 @@ func (db *DB) checkSpace(q *memory.Query) error {
 // embedQuery gives the query its vector, where the database has an embedder and
 // the profile looks at one, or says why not. In an Update no embedder is called.
 func (m Memories) embedQuery(ctx context.Context, q *memory.Query) (unembedded string, err error) {
-	if q.Embedding != nil || q.Text == "" || q.Profile == memory.ProfileText || q.Statistics != nil && q.Profile == memory.ProfileBest {
+	if q.Embedding != nil || q.Text == "" || q.Profile == memory.ProfileText {
 		return "", nil
 	}
 	if m.db.embedder == nil {

@@ -40,8 +40,20 @@ func (m Memories) Recall(ctx context.Context, q memory.Query) (result memory.Res
 	return result, err
 }
 
-// Statistics are those that the scores of a query depend on, over what this database has of it: see
-// memory.Statistics. Errors are those of Recall.
+// Embedding is the vector that a recall of the query looks at, and its space: its own, or what the embedder
+// makes of its text. It is nil where there is none, and unembedded says why where the profile would look
+// at one. A query that several databases answer is asked with it: see memory.Statistics. Errors are those of
+// Recall.
+func (m Memories) Embedding(ctx context.Context, q memory.Query) (embedding []float32, space, unembedded string, err error) {
+	a, err := m.ask(ctx, &q)
+	if err != nil {
+		return nil, "", "", err
+	}
+	return a.Query.Embedding, a.Space, a.unembedded, nil
+}
+
+// Statistics are those that the scores of a query depend on, over what this database has of it: what comes
+// next, by those that the query has. See memory.Statistics. Errors are those of Recall.
 func (m Memories) Statistics(ctx context.Context, q memory.Query) (s memory.Statistics, err error) {
 	if err := m.db.usable(doingRecall); err != nil {
 		return s, err
@@ -52,7 +64,13 @@ func (m Memories) Statistics(ctx context.Context, q memory.Query) (s memory.Stat
 	if err := q.Complete(doingRecall); err != nil {
 		return s, err
 	}
+	if err := m.db.checkSpace(&q); err != nil {
+		return s, err
+	}
 	err = m.view(ctx, doingRecall, func(tx *Tx) error {
+		if err := tx.checkEmbedding(&q); err != nil {
+			return err
+		}
 		s, err = recall.Count(ctx, (*recallHost)(tx), &tx.state, &q)
 		return err
 	})
@@ -121,13 +139,8 @@ func (tx *Tx) recaller(q *asked) (*Tx, error) {
 			return nil, tx.breaks(err)
 		}
 	}
-	if q.Embedding != nil {
-		if err := tx.db.spaces.Known(q.Space); err != nil {
-			return nil, err
-		}
-		if err := tx.db.spaces.At(q.Space, tx.state.LSN).Check(doingRecall, q.Space, q.Embedding); err != nil {
-			return nil, err
-		}
+	if err := tx.checkEmbedding(q.Query); err != nil {
+		return nil, err
 	}
 	if q.Lost != nil {
 		of := *tx
@@ -135,6 +148,20 @@ func (tx *Tx) recaller(q *asked) (*Tx, error) {
 		tx = &of
 	}
 	return tx, nil
+}
+
+// checkEmbedding refuses a vector of a space that there is not, or of another size. Of several databases
+// one has to have the space.
+func (tx *Tx) checkEmbedding(q *memory.Query) error {
+	if q.Embedding == nil {
+		return nil
+	}
+	if given := q.Statistics; given == nil || !given.Lacks() && given.Vectors.Metric == "" {
+		if err := tx.db.spaces.Known(q.Space); err != nil {
+			return err
+		}
+	}
+	return tx.db.spaces.At(q.Space, tx.state.LSN).Check(doingRecall, q.Space, q.Embedding)
 }
 
 const doingRecall = "recall"

@@ -65,6 +65,10 @@ func lastCommit(repr []byte) (lsn uint64, at int64) {
 	return lsn, at
 }
 
+// NewestCommit is the newest commit in a batch of a frame and when it was made, in Unix milliseconds; 0 and 0 where
+// there is none.
+func NewestCommit(batch []byte) (lsn uint64, at int64) { return lastCommit(batch) }
+
 // erases reports whether the change ends an erasure.
 func (c keyChange) erases() bool {
 	return c.kind == pebble.InternalKeyKindDelete && string(c.key) == string(layout.ErasureKey)

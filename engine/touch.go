@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,19 @@ func (db *DB) touch(seqs []uint64, now int64) {
 		return
 	}
 	db.touched.note(db, seqs, layout.Access{Count: 1, Last: now})
+}
+
+// Touch notes that memories were recalled, by their Seqs, as a recall does without NoTouch: for who has asked several
+// databases, and gives some of what they have found. It passes over those that there are not.
+func (m Memories) Touch(ctx context.Context, seqs []uint64) error {
+	return m.view(ctx, "note what was recalled", func(tx *Tx) error {
+		alive := slices.DeleteFunc(slices.Clone(seqs), func(seq uint64) bool {
+			_, ok := tx.at(seq)
+			return !ok
+		})
+		tx.db.touch(alive, tx.state.Now)
+		return nil
+	})
 }
 
 // renew notes that the text of a memory was said again: it is as young as if it had been

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -12,12 +13,18 @@ import (
 // parts are added up, and each database ranks its part by the sum; so the hits of all, joined by
 // their scores, are those that one database with everything finds.
 //
-// It takes two rounds, since the languages of the memories decide into which terms the query is
-// read: Memories.Statistics with nothing tells the languages, and with the languages the terms. A
-// query with Statistics is ranked by the profiles text, best, vector and hybrid, for its words as
+// What is counted depends on what is known by then, so it takes up to four rounds: as long as the sum
+// Lacks something, Memories.Statistics of each database says what comes next, and is added to the sum.
+// First the languages of the memories, which decide into which terms the query is read; then these
+// terms, and how similar the query's vector is to others; then, where more match than lend, who lends
+// to its neighbours; and last, where there are facts, which hits they may correct.
+//
+// A query with Statistics is ranked by the profiles text, best, vector and hybrid, for its words as
 // they are: without operators, near words, a second look, the graph, a past state, a plan and a bound
-// of tokens. The profile best ranks without vectors, whose weight each database learns by itself;
-// and it has neighbours lend from each database's best matches, see recall.LendersMost.
+// of tokens. No database embeds its text: Memories.Embedding of any of them does, before the first
+// round. What its vectors count for in the profile best is what they have shown to all databases
+// together, and it shows none of them anything. In scopes of more than 256 memories the similarities
+// that a vector has to stand out of are a sample, other ones than a single database takes.
 type Statistics struct {
 	// Memories is how many are meant, Unsure how many of them are too short to say their language,
 	// and Languages how many there are in each of the languages that memdb knows, in its order.
@@ -28,10 +35,97 @@ type Statistics struct {
 	Length uint64 `json:"length"`
 	// Terms is how many memories have each term of the query. nil: not counted yet.
 	Terms map[string]uint32 `json:"terms"`
+	// Vectors is what the vectors of the query's space say.
+	Vectors VectorStatistics `json:"vectors"`
+	// Lend is how many matches of the text lend to their neighbours, 0 where none does, and Lenders the
+	// first of these, best first. nil: not found yet.
+	Lend    int     `json:"lend"`
+	Lenders []Place `json:"lenders"`
+	// Correct is how many of the best hits may be corrected by facts, 0 where none is, Facts how many facts
+	// are meant, and Corrected the best hits before that. nil: not found yet.
+	Correct   int     `json:"correct"`
+	Facts     uint64  `json:"facts"`
+	Corrected []Place `json:"corrected"`
 }
 
-// Add adds the part of another database. ErrMismatch where that knows other languages.
+// VectorStatistics are those of the vectors of a query's space.
+type VectorStatistics struct {
+	// Metric is that of the space, empty where no database has it.
+	Metric string `json:"metric,omitempty"`
+	// Compared is how many memories the query's vector was compared with, Mean what their similarity
+	// is on average, and Squares the sum of the squares of how far each is from that.
+	Compared int     `json:"compared"`
+	Mean     float64 `json:"mean"`
+	Squares  float64 `json:"squares"`
+	// Shown is what the vectors have shown in questions.
+	Shown Shown `json:"shown"`
+}
+
+// Shown is what vectors have shown in questions, in the figures of policy.Trust.
+type Shown struct {
+	// Asked is how many questions were seen.
+	Asked float64 `json:"asked"`
+	// Stands and Squares are the sums of how far the best match stood out, and of its square.
+	Stands  float64 `json:"stands"`
+	Squares float64 `json:"squares"`
+	// Compared is how many questions say how far the similarity follows the text, and Follows the sum of that.
+	Compared float64 `json:"compared"`
+	Follows  float64 `json:"follows"`
+}
+
+// A Place is where a memory stands among others: those of higher scores come first, and of equal ones those
+// that were created first.
+type Place struct {
+	// Score is that of the text, or of the hit.
+	Score float64 `json:"score"`
+	// Created is in milliseconds since 1970.
+	Created int64 `json:"created"`
+}
+
+// Compare is negative where a place comes before another one, 0 where they are the same.
+func (p Place) Compare(o Place) int {
+	return cmp.Or(cmp.Compare(o.Score, p.Score), cmp.Compare(p.Created, o.Created))
+}
+
+// Lacks reports whether another round says more that the scores depend on.
+func (s *Statistics) Lacks() bool {
+	return s.Languages == nil || s.Terms == nil || s.LacksLenders() || s.Correct > 0 && s.Facts > 0 && s.Corrected == nil
+}
+
+// LacksLenders reports whether it is to be found which matches lend, since not all do.
+func (s *Statistics) LacksLenders() bool {
+	if s.Lend == 0 || s.Lenders != nil {
+		return false
+	}
+	matches := 0 // at most
+	for _, n := range s.Terms {
+		matches += int(n)
+	}
+	return matches > s.Lend
+}
+
+// LastLender is the place of the last match that lends; ok is false where all do.
+func (s *Statistics) LastLender() (last Place, ok bool) { return lastOf(s.Lenders, s.Lend) }
+
+// LastCorrected is the place of the last hit that may be corrected; ok is false where all may.
+func (s *Statistics) LastCorrected() (last Place, ok bool) { return lastOf(s.Corrected, s.Correct) }
+
+func lastOf(places []Place, most int) (Place, bool) {
+	if most == 0 || len(places) < most {
+		return Place{}, false
+	}
+	return places[most-1], true
+}
+
+// Add adds what another database has counted. ErrMismatch where that knows other languages, or compares
+// vectors in another way.
 func (s *Statistics) Add(o *Statistics) error {
+	if a, b := s.Vectors.Metric, o.Vectors.Metric; a != b && a != "" && b != "" {
+		return &fault.Error{
+			Kind: fault.ErrMismatch, What: "add up the statistics of databases", Why: fmt.Sprintf("the vectors of one space are compared by %s in one and by %s in another", a, b),
+			Do: "export those of one of the two, and import them with the other metric",
+		}
+	}
 	if s.Languages != nil && o.Languages != nil && len(s.Languages) != len(o.Languages) {
 		return &fault.Error{
 			Kind: fault.ErrMismatch, What: "add up the statistics of databases", Why: fmt.Sprintf("one knows %d languages, and another %d", len(s.Languages), len(o.Languages)),
@@ -54,7 +148,36 @@ func (s *Statistics) Add(o *Statistics) error {
 	for t, n := range o.Terms {
 		s.Terms[t] += n
 	}
+	s.Vectors.add(&o.Vectors)
+	s.Lend, s.Correct, s.Facts = max(s.Lend, o.Lend), max(s.Correct, o.Correct), s.Facts+o.Facts
+	s.Lenders = joinPlaces(s.Lenders, o.Lenders, s.Lend)
+	s.Corrected = joinPlaces(s.Corrected, o.Corrected, s.Correct)
 	return nil
+}
+
+func (v *VectorStatistics) add(o *VectorStatistics) {
+	v.Metric = cmp.Or(v.Metric, o.Metric)
+	if n, m := float64(v.Compared), float64(o.Compared); m > 0 { // as Chan, Golub and LeVeque add up variances
+		apart := o.Mean - v.Mean
+		v.Mean += apart * m / (n + m)
+		v.Squares += o.Squares + apart*apart*n*m/(n+m)
+		v.Compared += o.Compared
+	}
+	v.Shown.Asked += o.Shown.Asked
+	v.Shown.Stands += o.Shown.Stands
+	v.Shown.Squares += o.Shown.Squares
+	v.Shown.Compared += o.Shown.Compared
+	v.Shown.Follows += o.Shown.Follows
+}
+
+// joinPlaces are the first of two lists; nil where both are.
+func joinPlaces(a, b []Place, most int) []Place {
+	if b == nil {
+		return a
+	}
+	all := append(append(make([]Place, 0, len(a)+len(b)), a...), b...)
+	slices.SortFunc(all, Place.Compare)
+	return all[:min(len(all), most)]
 }
 
 // checkParts refuses what is not exact where a query is answered from several databases, and has

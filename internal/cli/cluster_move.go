@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -185,17 +186,28 @@ read back: so what is in a cluster becomes a database of its own again.
   memdbctl cluster export - --user ada --db http://127.0.0.1:7070 | memdbctl import - --db ./ada.data
 
 Each shard is written as of one moment, and different ones as of different moments. The file is there
-when it is whole.`
+when it is whole.
+
+With --to-lsn or --to-time a shard, or what a user has, is written as it was: as the newest snapshot of
+the shard and the log behind it have it, so no earlier than that snapshot.
+
+  memdbctl cluster export - --user ada --to-time 2026-11-26T09:00:00Z --db http://127.0.0.1:7070`
 	cmd.Args = exactly(1, "one file, or - for the output")
 	var user, of string
 	force := false
 	cmd.Flags().StringVar(&user, "user", "", "of this user")
 	cmd.Flags().StringVar(&of, "shard", "", "of this shard, its `NUMBER`")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there")
+	var past cluster.Past
+	cmd.Flags().Uint64Var(&past.LSN, "to-lsn", 0, "as it was behind this commit, an `LSN`")
+	cmd.Flags().Func("to-time", "as it was then, a "+timeForms, timeFlag(&past.Time))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		if user != "" && of != "" {
+		switch was := past != (cluster.Past{}); {
+		case user != "" && of != "":
 			return usagef(cmd, "--user and --shard exclude each other")
+		case was && user == "" && of == "":
+			return usagef(cmd, "each shard has LSNs of its own; name one with --shard, or a --user")
 		}
 		n, err := a.node(cmd)
 		if err != nil {
@@ -214,6 +226,11 @@ when it is whole.`
 			}
 			from, to = 0, len(v.Shards)
 		}
+		path, err := n.exportPath(ctx, &from, user, past)
+		if err != nil {
+			return err
+		}
+		to = max(to, from+1)
 		out := writing(output{a.stdout})
 		if args[0] != "-" {
 			if out, err = a.createFile(ctx, args[0], force); err != nil {
@@ -223,7 +240,7 @@ when it is whole.`
 		lines := 0
 		for shard := from; shard < to && err == nil; shard++ {
 			var got int
-			got, err = n.export(ctx, shard, user, out)
+			got, err = n.export(ctx, path, shard, out)
 			lines += got
 		}
 		if err = errors.Join(err, out.end(err)); err != nil {
@@ -246,13 +263,38 @@ type output struct{ io.Writer }
 
 func (output) end(error) error { return nil }
 
-// export writes the lines of a shard, or of a user, without their end.
-func (n *node) export(ctx context.Context, shard int, user string, out io.Writer) (count int, err error) {
-	q := url.Values{"all_scopes": {"true"}}
+// exportPath is where what a user or shards have is exported, now or as it was. Who asks for a user's past names the
+// shard, which it sets.
+func (n *node) exportPath(ctx context.Context, shard *int, user string, past cluster.Past) (string, error) {
+	q := url.Values{}
 	if user != "" {
-		q = url.Values{"user": {user}}
+		q.Set("user", user)
 	}
-	reply, err := n.ask(ctx, http.MethodGet, nativePath+"/export?"+q.Encode(), shard, nil, "")
+	if past == (cluster.Past{}) {
+		if user == "" {
+			q.Set("all_scopes", "true")
+		}
+		return nativePath + "/export?" + q.Encode(), nil
+	}
+	if user != "" {
+		v, err := n.view(ctx)
+		if err != nil {
+			return "", err
+		}
+		*shard = cluster.ShardOf(scope.Owner{User: user}, len(v.Shards))
+	}
+	if past.LSN > 0 {
+		q.Set("lsn", strconv.FormatUint(past.LSN, 10))
+	}
+	if !past.Time.IsZero() {
+		q.Set("time", strconv.FormatInt(past.Time.UnixMilli(), 10))
+	}
+	return clusterPath + "/past?" + q.Encode(), nil
+}
+
+// export writes the lines of a shard, or of a user, without their end.
+func (n *node) export(ctx context.Context, path string, shard int, out io.Writer) (count int, err error) {
+	reply, err := n.ask(ctx, http.MethodGet, path, shard, nil, "")
 	if err != nil {
 		return 0, err
 	}

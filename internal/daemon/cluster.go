@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -89,17 +90,38 @@ func isNode(dir string) bool {
 // clusterFlags adds those of a node.
 func (p *program) clusterFlags(f *pflag.FlagSet) {
 	c := &p.o.cluster
-	f.StringVar(&c.url, "cluster", "", "be a node of a cluster whose logs are at `URL`, as nats://HOST:4222; or dev: run a whole one on this machine")
+	p.logFlags(f)
+	f.Lookup("cluster").Usage = "be a node of a cluster whose logs are at `URL`, as nats://HOST:4222; or dev: run a whole one on this machine"
+	f.Lookup("insecure").Usage = "take logs that keep fewer than three copies, or sync late: what is acknowledged can be lost; and ask other nodes over plain HTTP, which who is on the network can read"
 	f.StringVar(&c.node, "node", "", "the `NAME` of the node, which it keeps")
-	f.StringVar(&c.address, "address", "", "where other nodes reach it, as http://HOST:7070 (default the address it listens on)")
+	f.StringVar(&c.address, "address", "", "where other nodes reach it, as https://HOST:7070 (default the address it listens on)")
 	f.IntVar(&c.shards, "shards", 0, "how many shards a new cluster gets, fixed then (default 64)")
+	f.BoolVar(&c.standby, "standby", false, "follow the shards of other nodes, so that the node takes them over sooner")
+}
+
+// logFlags adds those by which the logs of a cluster are reached.
+func (p *program) logFlags(f *pflag.FlagSet) {
+	c := &p.o.cluster
+	f.StringVar(&c.url, "cluster", "", "the cluster whose logs are at `URL`, as nats://HOST:4222")
 	f.StringVar(&c.system, "cluster-system", "", "the `URL` with a user of the system account, who may ask how the servers write (default that of --cluster)")
 	f.StringVar(&c.credentials, "cluster-creds", "", "the credentials for the logs, a `FILE`")
 	f.StringVar(&c.ca, "cluster-ca", "", "trust servers of the logs with a certificate of this authority, a `FILE` in PEM")
-	f.StringVar(&c.cert, "cluster-cert", "", "the node's own certificate for the logs, a `FILE` in PEM")
+	f.StringVar(&c.cert, "cluster-cert", "", "the own certificate for the logs, a `FILE` in PEM")
 	f.StringVar(&c.key, "cluster-key", "", "its key, a `FILE` in PEM")
-	f.BoolVar(&c.standby, "standby", false, "follow the shards of other nodes, so that the node takes them over sooner")
 	f.BoolVar(&c.insecure, "insecure", false, "take logs that keep fewer than three copies, or sync late: what is acknowledged can be lost")
+}
+
+// logs is how the logs are reached.
+func (f *clusterFlags) logs(log *slog.Logger) ClusterOptions {
+	return ClusterOptions{URL: f.url, SystemURL: f.system, Credentials: f.credentials, CA: f.ca, Cert: f.cert, Key: f.key, Insecure: f.insecure, Logger: log}
+}
+
+// checkLogs refuses a program that cannot reach the logs of a cluster.
+func (p *program) checkLogs() error {
+	if p.clustering == nil {
+		return usageError{errors.New("this memdbd is built without a client of NATS; build the one with it: go -C services/cluster/jetstream build ./cmd/memdbd")}
+	}
+	return nil
 }
 
 // checkCluster refuses flags of a cluster that cannot be.
@@ -112,8 +134,8 @@ func (p *program) checkCluster(s *config.Server) error {
 		}
 		return nil
 	}
-	if p.clustering == nil {
-		return wrong("this memdbd is built without a client of NATS; build the one with it: go -C services/cluster/jetstream build ./cmd/memdbd")
+	if err := p.checkLogs(); err != nil {
+		return err
 	}
 	if f.url == devCluster {
 		return nil
@@ -127,6 +149,13 @@ func (p *program) checkCluster(s *config.Server) error {
 	}
 	if f.address != "" && !strings.HasPrefix(f.address, "http://") && !strings.HasPrefix(f.address, "https://") {
 		return wrong("--address %q: give http://HOST:PORT or https://HOST:PORT", f.address)
+	}
+	reached := f.address
+	if reached == "" && s.TLSCert == "" {
+		reached = "http://" + s.Listen
+	}
+	if plain(reached) && !f.insecure {
+		return wrong("other nodes would ask this one at %s without encryption; give --tls-cert and --tls-key, and an --address of https://, or take it as it is with --insecure", reached)
 	}
 	if s.III != nil && s.III.URL != "" {
 		return wrong("a node of a cluster is no worker of an iii engine; run one beside it")
@@ -148,11 +177,21 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 		return &memory.Error{Kind: memory.ErrFailed, What: "make the folder of the node", Cause: err}
 	}
 	f := &p.o.cluster
-	backend, err := p.connect(ctx, ClusterOptions{URL: f.url, SystemURL: f.system, Credentials: f.credentials, CA: f.ca, Cert: f.cert, Key: f.key, Insecure: f.insecure, Logger: log})
+	if _, err := os.Lstat(p.keysPath()); err == nil {
+		return &memory.Error{
+			Kind: memory.ErrInvalid, What: "run a node in " + p.dir, Why: "it has a file of keys, and the keys of a cluster lie with its logs",
+			Do: "bring them in with memdbd key import " + p.keysPath() + " --cluster URL, and remove the file",
+		}
+	}
+	backend, err := p.connect(ctx, f.logs(log))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, backend.Close()) }()
+	keys, err := cluster.OpenKeys(ctx, backend, cluster.KeysOptions{Logger: log})
+	if err != nil {
+		return err
+	}
 	services, err := c.Open(p.getenv, true)
 	if err != nil {
 		return err
@@ -171,14 +210,17 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 	if err != nil {
 		return err
 	}
-	t := &tenants{node: node, client: between(roots), roots: roots, services: services, log: log}
+	t := &tenants{node: node, client: between(roots, f.insecure), insecure: f.insecure, roots: roots, services: services, log: log}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	nodeEnded := make(chan error, 1)
 	go func() { nodeEnded <- node.Run(running) }()
-	err = p.answerCluster(ctx, l, t, s, encrypted)
+	var following sync.WaitGroup
+	following.Go(func() { keys.Follow(running) })
+	err = p.answerCluster(ctx, l, t, keys, s, encrypted)
 	stop()
 	err = errors.Join(err, <-nodeEnded)
+	following.Wait()
 	if err == nil {
 		log.Info("the server has ended")
 	}
@@ -229,20 +271,55 @@ func trusted(s *config.Server) (*tls.Config, error) {
 	return c, nil
 }
 
+// plain reports whether what is asked at an address goes over a network without encryption.
+func plain(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip == nil || !ip.IsLoopback()
+}
+
+// checkPlain refuses to ask a node whose address is plain.
+func checkPlain(address string, insecure bool) error {
+	if insecure || !plain(address) {
+		return nil
+	}
+	return &memory.Error{
+		Kind: memory.ErrInvalid, What: "ask the node at " + address, Why: "it would go over the network without encryption",
+		Do: "start that node with --tls-cert, --tls-key and an --address of https://, or this one with --insecure",
+	}
+}
+
+// encrypting asks no node over plain HTTP.
+type encrypting struct{ to http.RoundTripper }
+
+func (e encrypting) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := checkPlain(r.URL.Scheme+"://"+r.URL.Host, false); err != nil {
+		return nil, err
+	}
+	return e.to.RoundTrip(r)
+}
+
 // between is how nodes ask each other.
-func between(roots *tls.Config) *http.Client {
+func between(roots *tls.Config, insecure bool) *http.Client {
+	var transport http.RoundTripper = &http.Transport{
+		TLSClientConfig: roots, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+		DialContext: (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+	}
+	if !insecure {
+		transport = encrypting{transport}
+	}
 	return &http.Client{
-		Transport: &http.Transport{
-			TLSClientConfig: roots, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
-			DialContext: (&net.Dialer{Timeout: 2 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-		},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
 // answerCluster serves the dialects from the shards.
-func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants, s *config.Server, encrypted *tls.Config) error {
-	keys, err := server.OpenKeys(p.keysPath(), p.now)
+func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants, of *cluster.Keys, s *config.Server, encrypted *tls.Config) error {
+	keys, err := server.SharedKeys(of, p.now)
 	if err != nil {
 		return err
 	}
@@ -268,6 +345,7 @@ func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants,
 type tenants struct {
 	node     *cluster.Node
 	client   *http.Client
+	insecure bool // other nodes are asked over plain HTTP, too
 	roots    *tls.Config
 	services *config.Services
 	log      *slog.Logger
@@ -283,7 +361,11 @@ func (t *tenants) Client() *http.Client { return t.client }
 func (t *tenants) Failed() error        { return nil } // a shard that fails goes to another node
 
 func (t *tenants) Where(ctx context.Context, shard int, anew bool) (string, error) {
-	return t.node.Where(ctx, shard, anew)
+	address, err := t.node.Where(ctx, shard, anew)
+	if err != nil {
+		return "", err
+	}
+	return address, checkPlain(address, t.insecure)
 }
 
 // Use is a shard of this node.

@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"time"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -44,6 +48,14 @@ type (
 		OK    bool   `json:"ok"`
 		LSN   uint64 `json:"lsn"`
 	}
+	// pastEnd is the last line of an earlier state.
+	pastEnd struct {
+		Type string `json:"type"`
+		End  bool   `json:"end"`
+		// LSN is that of the newest commit in it.
+		LSN uint64 `json:"lsn"`
+		exchange.Exported
+	}
 	// here is what a node has.
 	here struct {
 		Shards   map[int]cluster.State `json:"shards"`
@@ -65,6 +77,17 @@ func (r *clusterRoutes) dialect() *server.Dialect {
 			{Pattern: "GET " + clusterPath + "/here", Admin: true, Node: true, Handle: r.here, Doc: server.Doc{Summary: "How far the shards of this node are", Reply: here{}}},
 			{Pattern: "POST " + clusterPath + "/move", Admin: true, Node: true, Stream: true, Handle: r.move, Doc: server.Doc{Summary: "Have a node own a shard", Body: moveBody{}, Reply: moved{}}},
 			{Pattern: "POST " + clusterPath + "/drain", Admin: true, Node: true, Stream: true, Handle: r.drain, Doc: server.Doc{Summary: "Have a node own no shard", Body: drainBody{}, Reply: drained{}}},
+			{
+				Pattern: "GET " + clusterPath + "/past", Admin: true, Whole: true, Stream: true, Handle: r.past,
+				Doc: server.Doc{
+					Summary: "Write a shard, named by the header Memdb-Shard, as it was, as the lines that an import reads; the LSN stands in the end", Lines: true, Reply: pastEnd{},
+					Query: []server.Param{
+						{Name: "lsn", Summary: "with no commit behind this one", Type: "integer"},
+						{Name: "time", Summary: "with no commit that was made later, in Unix milliseconds", Type: "integer"},
+						{Name: "user", Summary: "of this user alone", Type: "string"},
+					},
+				},
+			},
 			{Pattern: "POST " + clusterPath + "/verify", Admin: true, Whole: true, Stream: true, Handle: r.verify, Doc: server.Doc{Summary: "Compare a shard, named by the header Memdb-Shard, with a copy that is made of its log", Reply: verified{}}},
 		},
 	}
@@ -137,6 +160,65 @@ func (r *clusterRoutes) drain(c *server.Call) error {
 	}
 	out.Seconds = c.Now().Sub(began).Seconds()
 	return c.Reply(http.StatusOK, out)
+}
+
+// past writes the lines of an earlier state. What fails once lines were written cuts them off.
+func (r *clusterRoutes) past(c *server.Call) error {
+	q := c.R.URL.Query()
+	var at cluster.Past
+	number := func(name string) (n uint64, err error) {
+		if text := q.Get(name); text != "" {
+			if n, err = strconv.ParseUint(text, 10, 63); err != nil || n == 0 {
+				err = &memory.Error{Kind: memory.ErrInvalid, What: "read " + name, Why: fmt.Sprintf("%.40q is no number above 0", text)}
+			}
+		}
+		return n, err
+	}
+	lsn, err := number("lsn")
+	if err != nil {
+		return err
+	}
+	ms, err := number("time")
+	if err != nil {
+		return err
+	}
+	if at.LSN = lsn; ms > 0 {
+		at.Time = time.UnixMilli(int64(ms))
+	}
+	if at == (cluster.Past{}) {
+		return &memory.Error{Kind: memory.ErrInvalid, What: "make an earlier state", Why: "it is not said which", Do: "give lsn or time"}
+	}
+	return r.node.Past(c.Context(), c.Shard(), at, func(db *engine.DB) error {
+		lines := &rawLines{call: c}
+		done, err := exchange.Export(c.Context(), db, lines, &exchange.ExportOptions{Scope: memory.Scope{User: q.Get("user")}})
+		if err != nil {
+			return err
+		}
+		return lines.end(pastEnd{exchange.TypeEnd, true, db.LSN(), exchange.NewExported(done)})
+	})
+}
+
+// rawLines writes lines that are JSON already.
+type rawLines struct {
+	call *server.Call
+	to   *server.Lines // nil until there is something to say
+}
+
+func (l *rawLines) Write(b []byte) (int, error) {
+	if l.to == nil {
+		l.to = l.call.Lines()
+	}
+	return len(b), l.to.Raw(b)
+}
+
+func (l *rawLines) end(last any) error {
+	if l.to == nil {
+		l.to = l.call.Lines()
+	}
+	if err := l.to.Write(last); err != nil {
+		return err
+	}
+	return l.to.Flush()
 }
 
 func (r *clusterRoutes) verify(c *server.Call) error {

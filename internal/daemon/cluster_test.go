@@ -81,7 +81,8 @@ func owners(t *testing.T, v verb, address string, nodes int) map[string]int {
 // and a node that ends loses nothing.
 func TestCluster(t *testing.T) {
 	store := ram.New(&ram.Options{TTL: 1200 * time.Millisecond})
-	a, b := startNode(t, store, "a"), startNode(t, store, "b")
+	files := t.TempDir() // of all nodes
+	a, b := startNode(t, store, "a", "--files", files), startNode(t, store, "b", "--files", files)
 	here := t.TempDir()
 	v := verb{dir: here}
 	owners(t, v, a.address, 2)
@@ -113,6 +114,11 @@ func TestCluster(t *testing.T) {
 		{[]string{"cluster", "export", "all.jsonl"}, 0, "lines"},
 		{[]string{"cluster", "export", "one.jsonl", "--user", "user3"}, 0, "1 lines"},
 		{[]string{"cluster", "import", "all.jsonl"}, 0, "unchanged 12"},
+		{[]string{"cluster", "export", "past.jsonl", "--user", "user3", "--to-time", "2100-01-01"}, 0, "1 lines"},
+		{[]string{"cluster", "export", "before.jsonl", "--user", "user3", "--to-time", "2000-01-01"}, 0, "0 lines"},
+		{[]string{"cluster", "export", "-", "--shard", "0", "--to-lsn", "999999"}, exitFailed, "is none yet"},
+		{[]string{"cluster", "export", "-", "--to-lsn", "1"}, exitUsage, "--shard"},
+		{[]string{"cluster", "export", "-", "--shard", "77", "--to-lsn", "1"}, exitFailed, "the shards are 0 to 4"},
 		{[]string{"cluster", "move", "0", "a"}, 0, "owned by a"},
 		{[]string{"cluster", "move", "0", "b"}, 0, "owned by b"},
 		{[]string{"cluster", "drain", "b"}, 0, "owns no shard"},
@@ -121,6 +127,16 @@ func TestCluster(t *testing.T) {
 		if code != c.code || !strings.Contains(out+told, c.want) {
 			t.Errorf("%v: %d, want %d with %q\n%s%s", c.args, code, c.code, c.want, out, told)
 		}
+	}
+	// A shard is backed up as a database is, by its owner, and the backup is one of its own.
+	if out, told, code := v.run(t, "--db", b.address+"/shards/0", "backup", "kept"); code != 0 {
+		t.Error(out, told)
+	}
+	if out, told, code := v.run(t, "--db", "restored", "restore", filepath.Join(files, "kept")); code != 0 {
+		t.Error(out, told)
+	}
+	if out, told, code := v.run(t, "--db", "restored", "stats", "--json"); code != 0 || !strings.Contains(out, `"memories"`) {
+		t.Error(out, told)
 	}
 	if out, told, code := v.run(t, "--db", b.address+"/shards/0", "stats", "--json"); code != 0 || !strings.Contains(out, `"memories"`) {
 		t.Error(out, told)
@@ -159,16 +175,38 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// TestClusterKeys: a key is checked by the node that is asked, and holds on the one that answers.
+// keysOf runs a verb of keys on those of a cluster.
+func keysOf(t *testing.T, store *ram.Store, code int, args ...string) string {
+	t.Helper()
+	var out, told bytes.Buffer
+	p := &program{out: &out, err: &told, getenv: func(string) (string, bool) { return "", false }, now: time.Now, clustering: clusterOf(store)}
+	if got := p.run(t.Context(), append([]string{"key", "--cluster", "ram://", "--json"}, args...)); got != code {
+		t.Fatalf("%v: %d, want %d: %s", args, got, code, told.String())
+	}
+	return out.String() + told.String()
+}
+
+// newKey makes a key of a cluster.
+func newKey(t *testing.T, store *ram.Store, flags ...string) (k keyJSON) {
+	t.Helper()
+	testdb.NoError(t, json.Unmarshal([]byte(keysOf(t, store, exitDone, append([]string{"add"}, flags...)...)), &k))
+	return k
+}
+
+// TestClusterKeys: a key that was made anywhere is known to all nodes, is checked by the node that is asked, holds on
+// the one that answers, and is revoked for all.
 func TestClusterKeys(t *testing.T) {
 	store := ram.New(&ram.Options{TTL: 1200 * time.Millisecond})
+	root := newKey(t, store, "--admin") // before there is a node
 	a, b := startNode(t, store, "a"), startNode(t, store, "b")
-	owners(t, verb{}, a.address, 2)
-	ada, root := addKey(t, a.dir, "--user", "ada"), addKey(t, a.dir, "--admin")
-	bob := addKey(t, a.dir, "--user", "bob")
-	keys, err := os.ReadFile(filepath.Join(a.dir, "memdbd.keys"))
-	testdb.NoError(t, err)
-	testdb.NoError(t, os.WriteFile(filepath.Join(b.dir, "memdbd.keys"), keys, 0o600))
+	owners(t, verb{key: root.Key}, a.address, 2)
+	ada, bob := newKey(t, store, "--user", "ada"), newKey(t, store, "--user", "bob")
+	for _, at := range []string{a.address, b.address} {
+		testdb.Soon(t, "the keys are known", func() bool {
+			_, _, code := (verb{key: bob.Key}).run(t, "--db", at, "list")
+			return code == exitDone
+		})
+	}
 	for _, at := range []string{a.address, b.address} {
 		for _, c := range []struct {
 			key  string
@@ -192,8 +230,111 @@ func TestClusterKeys(t *testing.T) {
 			}
 		}
 	}
+	keysOf(t, store, exitDone, "revoke", ada.ID)
+	for _, at := range []string{a.address, b.address} {
+		testdb.Soon(t, "the key is revoked", func() bool {
+			_, told, code := (verb{key: ada.Key}).run(t, "--db", at, "list")
+			return code == exitFailed && strings.Contains(told, "MEMDB_KEY")
+		})
+		if out, told, code := (verb{key: bob.Key}).run(t, "--db", at, "list"); code != exitDone {
+			t.Error(out, told)
+		}
+	}
 	for _, d := range []*daemon{a, b} {
 		if code, log := d.end(); code != 0 || strings.Contains(log, ada.Key) {
+			t.Error(code, log)
+		}
+	}
+}
+
+// TestClusterKeysVerbs: the keys of a server go into a cluster, the folder of a node has none, and what is wrong is
+// said.
+func TestClusterKeysVerbs(t *testing.T) {
+	store, alone := ram.New(nil), filepath.Join(t.TempDir(), "db")
+	ada, bob := addKey(t, alone, "--user", "ada"), addKey(t, alone, "--user", "bob")
+	file := filepath.Join(alone, "memdbd.keys")
+	if out := keysOf(t, store, exitDone, "import", file); out != "{\"keys\":2}\n" {
+		t.Error(out)
+	}
+	keysOf(t, store, exitDone, "revoke", ada.ID)
+	keysOf(t, store, exitDone, "import", file) // makes nothing good that was revoked
+	list := keysOf(t, store, exitDone, "list")
+	if strings.Count(list, "\n") != 2 || strings.Count(list, "revoked_at") != 1 || strings.Contains(list, bob.Key) {
+		t.Error(list)
+	}
+	bad := filepath.Join(t.TempDir(), "keys")
+	testdb.NoError(t, os.WriteFile(bad, []byte("{\"id\":\"a b\",\"hash\":\""+strings.Repeat("ab", 32)+"\",\"created_at\":\"2026-01-01T00:00:00Z\"}\n"), 0o600))
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"import", bad}, exitDamaged, "no ID of a key"},
+		{[]string{"import", filepath.Join(bad, "none")}, exitFailed, "bring in the keys"},
+		{[]string{"import"}, exitUsage, "a file of keys"},
+		{[]string{"revoke", "key_none"}, exitNotFound, "key_none"},
+		{[]string{"add"}, exitUsage, "user"},
+		{[]string{"list", "--cluster", "dev"}, exitUsage, "servers of the logs"},
+	} {
+		if out := keysOf(t, store, c.code, c.args...); !strings.Contains(out, c.want) {
+			t.Errorf("%v: %s, want %q", c.args, out, c.want)
+		}
+	}
+	node := filepath.Join(t.TempDir(), "node")
+	testdb.NoError(t, os.MkdirAll(filepath.Join(node, shardsDir), 0o700))
+	testdb.NoError(t, os.WriteFile(filepath.Join(node, "memdbd.keys"), nil, 0o600))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"key", "list", "--db", node}, "--cluster URL"},
+		{[]string{"--db", node, "--listen", "127.0.0.1:0", "--cluster", "ram://", "--node", "a"}, "key import"},
+	} {
+		var told bytes.Buffer
+		p := &program{out: io.Discard, err: &told, getenv: func(string) (string, bool) { return "", false }, now: time.Now, clustering: clusterOf(store)}
+		if code := p.run(t.Context(), c.args); code != exitFailed || !strings.Contains(told.String(), c.want) {
+			t.Errorf("%v: %d %s, want %q", c.args, code, told.String(), c.want)
+		}
+	}
+}
+
+// TestClusterPlain: a node asks no other one over plain HTTP that is on another machine, and says which flag allows
+// it; what it has itself it answers.
+func TestClusterPlain(t *testing.T) {
+	store := ram.New(&ram.Options{TTL: 1200 * time.Millisecond})
+	a := startNode(t, store, "a")
+	b := startNode(t, store, "b", "--insecure", "--address", "http://192.0.2.1:7070")
+	testdb.Soon(t, "b owns a shard", func() bool {
+		out, _, _ := (verb{}).run(t, "--db", a.address, "cluster", "status", "--json")
+		return strings.Contains(out, `"owner":"a"`) && strings.Contains(out, `"owner":"b"`)
+	})
+	answered, refused := 0, 0
+	for u := range 20 {
+		reply, err := http.Post(a.address+"/memdb/v1/recall", "application/json", strings.NewReader(fmt.Sprintf(`{"user":"user%d","query":"tea"}`, u)))
+		testdb.NoError(t, err)
+		told, err := io.ReadAll(reply.Body)
+		testdb.NoError(t, err)
+		switch _ = reply.Body.Close(); {
+		case reply.StatusCode == http.StatusOK:
+			answered++
+		case reply.StatusCode == http.StatusBadRequest && strings.Contains(string(told), "without encryption") && strings.Contains(string(told), "--insecure"):
+			refused++
+			if out, told, code := (verb{}).run(t, "--db", a.address, "list", "--user", fmt.Sprint("user", u)); code == 0 || !strings.Contains(told, "--insecure") {
+				t.Error(out, told)
+			}
+		default:
+			t.Errorf("%d %s", reply.StatusCode, told)
+		}
+	}
+	if answered == 0 || refused == 0 {
+		t.Errorf("%d were answered, and %d refused", answered, refused)
+	}
+	client := between(nil, false)
+	if reply, err := client.Get("http://192.0.2.1:7070/healthz"); err == nil || !strings.Contains(err.Error(), "--insecure") {
+		t.Error(reply, err)
+	}
+	for _, d := range []*daemon{b, a} {
+		if code, log := d.end(); code != 0 {
 			t.Error(code, log)
 		}
 	}
@@ -212,6 +353,8 @@ func TestClusterUsage(t *testing.T) {
 		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222"}, exitUsage, "--node NAME"},
 		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a", "--listen", "0.0.0.0:0"}, exitUsage, "--address"},
 		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a", "--address", "here"}, exitUsage, "http://HOST:PORT"},
+		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a", "--address", "http://a:7070"}, exitUsage, "--insecure"},
+		{clusterOf(nil), []string{"--cluster", "nats://127.0.0.1:4222", "--node", "a", "--listen", "192.0.2.1:7070"}, exitUsage, "http://192.0.2.1:7070 without encryption"},
 	} {
 		var told bytes.Buffer
 		p := &program{out: io.Discard, err: &told, getenv: func(string) (string, bool) { return "", false }, now: time.Now, clustering: c.with}

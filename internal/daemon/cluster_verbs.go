@@ -119,6 +119,9 @@ func (v *clusterVerbs) dial(c *server.Call, shard int) (to *beside.Conn, err err
 		if to, err = v.dialOnce(c, shard, err != nil); err == nil {
 			return to, nil
 		}
+		if errors.Is(err, memory.ErrInvalid) { // it stays so
+			return nil, err
+		}
 		if c.Now().After(end) || retry.Sleep(c.Context(), verbPause) != nil {
 			break
 		}

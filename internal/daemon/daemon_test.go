@@ -295,7 +295,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--dialect", "klingon"}, exitUsage, "no dialect"},
 		{[]string{"--no-flag"}, exitUsage, "no-flag"},
 		{[]string{"serve"}, exitUsage, `no verb "serve"`},
-		{[]string{"key"}, exitUsage, "add, list and revoke"},
+		{[]string{"key"}, exitUsage, "add, list, revoke and import"},
 		{[]string{"key", "add"}, exitUsage, "At least one of"},
 		{[]string{"key", "add", "--user", "a", "--admin"}, exitUsage, "no scope"},
 		{[]string{"key", "add", "--user", ""}, exitUsage, "empty"},

@@ -1,17 +1,21 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/cluster"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
@@ -46,16 +50,21 @@ func (p *program) keyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "key", Short: "Make, list and revoke keys",
 		Long: `Make, list and revoke the keys of a server. They lie as hashes in memdbd.keys in the
-folder of the database. A server that runs takes changes up at once.`,
+folder of the database. A server that runs takes changes up at once.
+
+The keys of a cluster lie with its logs, for all nodes: name these by --cluster URL, from
+any machine that reaches them. Nodes take changes up within seconds; one that cannot ask
+for them refuses all keys after 30 seconds.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("key takes one of add, list and revoke")}
+				return usageError{errors.New("key takes one of add, list, revoke and import")}
 			}
-			return usageError{fmt.Errorf("there is no verb %q: there are add, list and revoke", args[0])}
+			return usageError{fmt.Errorf("there is no verb %q: there are add, list, revoke and import", args[0])}
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
 	}
-	cmd.AddCommand(p.addKeyCmd(), p.listKeysCmd(), p.revokeKeyCmd())
+	p.logFlags(cmd.PersistentFlags())
+	cmd.AddCommand(p.addKeyCmd(), p.listKeysCmd(), p.revokeKeyCmd(), p.importKeysCmd())
 	return cmd
 }
 
@@ -105,23 +114,61 @@ them, or with --admin everything. --scope gives it further scopes.`,
 		if err := server.CheckScopes(scopes, admin); err != nil { // before a database is made
 			return usageError{err}
 		}
-		keys, err := p.keys(true)
-		if err != nil {
-			return err
-		}
-		secret, key, err := keys.Add(scopes, admin)
-		if err != nil {
-			return err
-		}
-		return p.print(toldOf(&key, secret), "%s sees %s\n%s\n", key.ID, key.Sees(), secret)
+		return p.withKeys(cmd.Context(), true, func(keys *server.Keys) error {
+			secret, key, err := keys.Add(scopes, admin)
+			if err != nil {
+				return err
+			}
+			return p.print(toldOf(&key, secret), "%s sees %s\n%s\n", key.ID, key.Sees(), secret)
+		})
 	}
 	return cmd
 }
 
-// keys are those of the database. make has it made where it is missing.
+// withKeys calls fn with the keys of the cluster, where one was named, or of the database. create has that made where
+// it is missing.
+func (p *program) withKeys(ctx context.Context, create bool, fn func(*server.Keys) error) (err error) {
+	if p.o.cluster.url == "" {
+		keys, err := p.keys(create)
+		if err != nil {
+			return err
+		}
+		return fn(keys)
+	}
+	if p.o.cluster.url == devCluster {
+		return usageError{errors.New("name the servers of the logs: they are in the command lines of the nodes that it has started")}
+	}
+	if err := p.checkLogs(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, keysWait)
+	defer cancel()
+	backend, err := p.connect(ctx, p.o.cluster.logs(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backend.Close()) }()
+	of, err := cluster.OpenKeys(ctx, backend, cluster.KeysOptions{})
+	if err != nil {
+		return err
+	}
+	keys, err := server.SharedKeys(of, p.now)
+	if err != nil {
+		return err
+	}
+	return fn(keys)
+}
+
+// keysWait is how long the servers of the logs are waited for by who changes keys.
+const keysWait = 20 * time.Second
+
+// keys are those of the database. create has it made where it is missing.
 func (p *program) keys(create bool) (*server.Keys, error) {
 	if isNode(p.dir) {
-		return server.OpenKeys(p.keysPath(), p.now)
+		return nil, &memory.Error{
+			Kind: memory.ErrInvalid, What: "look at the keys in " + p.dir, Why: "it is the folder of a node, and the keys of a cluster lie with its logs",
+			Do: "name these with --cluster URL, as for the node",
+		}
 	}
 	there, err := engine.Exists(p.dir)
 	switch {
@@ -157,25 +204,50 @@ func (p *program) listKeysCmd() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Short: "List the keys, also those that were revoked", Args: noArgs,
 		Example: "  memdbd key list\n  memdbd key list --json",
-		RunE: func(*cobra.Command, []string) error {
-			keys, err := p.keys(false)
-			if err != nil {
-				return err
-			}
-			all, err := keys.List()
-			if err != nil {
-				return err
-			}
-			for _, k := range all {
-				state := ""
-				if k.RevokedAt != nil {
-					state = ", revoked " + k.RevokedAt.Format("2006-01-02 15:04:05Z")
-				}
-				if err := p.print(toldOf(&k, ""), "%s  made %s, sees %s%s\n", k.ID, k.CreatedAt.Format("2006-01-02 15:04:05Z"), k.Sees(), state); err != nil {
-					return err
-				}
+		RunE:    func(cmd *cobra.Command, _ []string) error { return p.withKeys(cmd.Context(), false, p.listKeys) },
+	}
+}
+
+func (p *program) listKeys(keys *server.Keys) error {
+	all, err := keys.List()
+	if err != nil {
+		return err
+	}
+	for _, k := range all {
+		state := ""
+		if k.RevokedAt != nil {
+			state = ", revoked " + k.RevokedAt.Format("2006-01-02 15:04:05Z")
+		}
+		if err := p.print(toldOf(&k, ""), "%s  made %s, sees %s%s\n", k.ID, k.CreatedAt.Format("2006-01-02 15:04:05Z"), k.Sees(), state); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *program) importKeysCmd() *cobra.Command {
+	return &cobra.Command{
+		Use: "import FILE", Short: "Bring the keys of a server into a cluster",
+		Long: `Bring the keys in the memdbd.keys of a server into a cluster, which is named by --cluster.
+They go on to hold there; one that was revoked here or there is revoked.`,
+		Example: "  memdbd key import memdb.data/memdbd.keys --cluster nats://log-1:4222",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError{fmt.Errorf("it takes a file of keys, and got %d arguments", len(args))}
 			}
 			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if p.o.cluster.url == "" {
+				return usageError{errors.New("name the cluster with --cluster URL")}
+			}
+			return p.withKeys(cmd.Context(), false, func(keys *server.Keys) error {
+				n, err := keys.Import(args[0])
+				if err != nil {
+					return err
+				}
+				return p.print(map[string]int{"keys": n}, "%d keys\n", n)
+			})
 		},
 	}
 }
@@ -189,16 +261,14 @@ func (p *program) revokeKeyCmd() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			keys, err := p.keys(false)
-			if err != nil {
-				return err
-			}
-			key, err := keys.Revoke(args[0])
-			if err != nil {
-				return err
-			}
-			return p.print(toldOf(&key, ""), "%s is revoked\n", key.ID)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withKeys(cmd.Context(), false, func(keys *server.Keys) error {
+				key, err := keys.Revoke(args[0])
+				if err != nil {
+					return err
+				}
+				return p.print(toldOf(&key, ""), "%s is revoked\n", key.ID)
+			})
 		},
 	}
 }

@@ -30,7 +30,7 @@ func (r *recalling) rankBest(ctx context.Context) ([]scored, error) {
 	weights := policy.Best()
 	weights.Graph = r.q.Graph
 	if r.q.Embedding != nil {
-		if len(text.docs) == 0 { // there is nothing to weigh it against
+		if r.textless(text) { // there is nothing to weigh it against
 			return r.rankVector(ctx)
 		}
 		v, err := r.lookAtVectors(ctx, text, weights)
@@ -122,6 +122,7 @@ func (r *recalling) withNeighbours(ctx context.Context) (*matches, error) {
 	if err != nil {
 		return nil, err
 	}
+	lenders = r.lending(lenders)
 	slices.SortFunc(lenders, func(a, b invindex.Hit) int { return cmp.Compare(a.Doc, b.Doc) })
 	asking, err := r.asking(ctx, docsOf(lenders))
 	if err != nil {

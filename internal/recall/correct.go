@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -20,10 +22,10 @@ const factReach = 50
 // the fact lacks: somebody who asks "where do I live" wants the fact that was made of the newest
 // message, and not the message of last year.
 func (r *recalling) correct(ctx context.Context, ranked []scored) ([]scored, error) {
-	if len(r.terms) == 0 || len(ranked) < 2 {
+	first := ranked[:r.correctable(ranked)]
+	if len(r.terms) == 0 || len(first) < 2 {
 		return ranked, nil
 	}
-	first := ranked[:min(factReach, len(ranked))]
 	docs := make([]uint32, len(first))
 	for i, s := range first {
 		docs[i] = s.doc
@@ -62,9 +64,18 @@ func (r *recalling) correct(ctx context.Context, ranked []scored) ([]scored, err
 
 // hasFacts reports whether a memory that may be a hit is a fact.
 func (r *recalling) hasFacts() (bool, error) {
+	facts, err := r.facts()
+	return err == nil && facts.Intersects(r.set), err
+}
+
+// facts are documents of facts, among them all that may be hits.
+func (r *recalling) facts() (*roaring.Bitmap, error) {
+	if r.set.IsEmpty() {
+		return roaring.New(), nil
+	}
 	kind := invindex.Value{Field: layout.FieldKind, Key: scalar.TextKey(string(memory.KindFact))}
 	facts, err := r.st.Index.FindIn(r.st.Postings, kind, r.set.Minimum(), r.set.Maximum()+1)
-	return err == nil && facts.Intersects(r.set), state.TextError(doingRecall, err)
+	return facts, state.TextError(doingRecall, err)
 }
 
 // above is a candidate that is lifted to a score, or next to nothing above it.

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"context"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -9,29 +10,145 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// Count are the statistics of a query over what this state has of it: with Statistics of nothing the
-// languages, with those of the languages the terms, too.
+// Count are the statistics of a query over what this state has of it, as far as they go by those that
+// it has: what comes next, see memory.Statistics.
 func Count(ctx context.Context, h Host, st *state.State, q *memory.Query) (memory.Statistics, error) {
 	r := begin(h, st, q, "")
 	defer r.end()
 	if err := r.narrow(ctx); err != nil {
 		return memory.Statistics{}, err
 	}
-	shares, err := r.in.Languages(ctx, st)
+	switch given := q.Statistics; {
+	case given.Languages == nil:
+		return r.countLanguages(ctx)
+	case given.Terms == nil:
+		return r.countTerms(ctx)
+	case given.LacksLenders():
+		return r.countLenders(ctx)
+	}
+	return r.countCorrected(ctx)
+}
+
+// countLanguages counts the memories that are meant.
+func (r *recalling) countLanguages(ctx context.Context) (out memory.Statistics, err error) {
+	shares, err := r.in.Languages(ctx, r.st)
 	if err != nil {
-		return memory.Statistics{}, err
+		return out, err
 	}
 	all, err := r.st.Index.Stats(ctx, r.st.Postings, nil, invindex.Docs{Set: r.set}) // shares count none where all are English
 	if err != nil {
-		return memory.Statistics{}, state.TextError(doingRecall, err)
+		return out, state.TextError(doingRecall, err)
 	}
-	out := memory.Statistics{Memories: int(all.N), Unsure: shares.Unsure, Languages: shares.In[:]}
-	if q.Statistics.Languages == nil || q.Text == "" {
+	out = memory.Statistics{Memories: int(all.N), Unsure: shares.Unsure, Languages: shares.In[:]}
+	if r.q.Profile == memory.ProfileBest && r.q.Text != "" {
+		out.Lend, out.Correct = max(LendersMost, r.q.Limit), factReach
+		facts, err := r.facts()
+		if err != nil {
+			return out, err
+		}
+		out.Facts = facts.AndCardinality(r.set)
+	}
+	return out, nil
+}
+
+// countTerms counts the terms of the query, and says what its vector looks at.
+func (r *recalling) countTerms(ctx context.Context) (out memory.Statistics, err error) {
+	r.counted = &out
+	if err := r.analyse(ctx); err != nil {
+		return out, err
+	}
+	if out.Terms == nil {
+		out.Terms = map[string]uint32{} // none count
+	}
+	if r.q.Embedding == nil {
 		return out, nil
 	}
-	r.counted = &out
-	err = r.analyse(ctx)
+	s := r.querySpace()
+	if s == nil {
+		return out, nil
+	}
+	v := &out.Vectors
+	v.Metric = s.Metric.String()
+	if r.q.Profile != memory.ProfileBest || r.q.Text == "" {
+		return out, nil
+	}
+	trust, _ := r.host.Trust(s)
+	v.Shown = memory.Shown(trust)
+	all, err := r.middles(ctx, r.spread())
+	v.Compared = len(all)
+	v.Mean, v.Squares = meanAndSquares(all)
 	return out, err
+}
+
+// countLenders finds the best matches of the text.
+func (r *recalling) countLenders(ctx context.Context) (out memory.Statistics, err error) {
+	out.Lenders = []memory.Place{}
+	if err := r.analyse(ctx); err != nil || len(r.terms) == 0 {
+		return out, err
+	}
+	hits, err := r.textHits(ctx, r.q.Statistics.Lend)
+	for _, h := range hits {
+		out.Lenders = append(out.Lenders, r.place(h.Doc, float64(h.Score)))
+	}
+	return out, err
+}
+
+// countCorrected finds the best hits before facts correct them.
+func (r *recalling) countCorrected(ctx context.Context) (out memory.Statistics, err error) {
+	out.Corrected = []memory.Place{}
+	if err := r.analyse(ctx); err != nil || r.set.IsEmpty() || len(r.terms) == 0 {
+		return out, err
+	}
+	r.keep = r.q.Statistics.Correct
+	ranked, err := r.rankBest(ctx)
+	for _, s := range ranked {
+		out.Corrected = append(out.Corrected, r.place(s.doc, s.score))
+	}
+	return out, err
+}
+
+// place is that of a document among those of all databases.
+func (r *recalling) place(doc uint32, score float64) memory.Place {
+	return memory.Place{Score: score, Created: r.st.Docs.Row(doc).Created}
+}
+
+// lending leaves of the best matches those that are among the best of all databases.
+func (r *recalling) lending(hits []invindex.Hit) []invindex.Hit {
+	if r.q.Statistics == nil {
+		return hits
+	}
+	last, ok := r.q.Statistics.LastLender()
+	if !ok {
+		return hits
+	}
+	return slices.DeleteFunc(hits, func(h invindex.Hit) bool { return r.place(h.Doc, float64(h.Score)).Compare(last) > 0 })
+}
+
+// correctable is how many of the first hits facts may correct.
+func (r *recalling) correctable(ranked []scored) int {
+	n := min(factReach, len(ranked))
+	if r.q.Statistics == nil {
+		return n
+	}
+	if last, ok := r.q.Statistics.LastCorrected(); ok {
+		if behind := slices.IndexFunc(ranked[:n], func(s scored) bool { return r.place(s.doc, s.score).Compare(last) > 0 }); behind >= 0 {
+			return behind
+		}
+	}
+	return n
+}
+
+// textless reports whether no memory that is meant has a word of the query, in any database.
+func (r *recalling) textless(text *matches) bool {
+	if r.q.Statistics == nil {
+		return len(text.docs) == 0
+	}
+	for _, n := range r.stats.DF {
+		if n > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // shares are in which languages the memories are that the query means.

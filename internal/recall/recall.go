@@ -117,7 +117,7 @@ func resized[T any](buf *[]T, n int) []T {
 func Answer(ctx context.Context, h Host, st *state.State, q *memory.Query, unembedded string) (result memory.Result, stages []memory.Stage, err error) {
 	r := begin(h, st, q, unembedded)
 	defer r.end()
-	r.teaches = true
+	r.teaches = q.Statistics == nil // of a part of the answer, nothing is learned
 	result, err = r.answer(ctx)
 	return result, r.plan.Stages, err
 }
@@ -301,7 +301,7 @@ func (r *recalling) uncounted() bool {
 	case r.q.Embedding == nil:
 		return false // the lexical vectors are weighed by them
 	case r.q.Profile == memory.ProfileHybrid:
-		return r.few()
+		return r.counted == nil && r.few() // another database may have more of it
 	}
 	return r.q.Profile == memory.ProfileVector
 }

@@ -52,11 +52,26 @@ func (v *vectorLook) faintMost() float64 {
 	return faint * max(0, (1+math.Abs(v.mean))/v.deviation+faintFrom)
 }
 
+// vectorLookOf is how the similarities of a sample are spread, by how many they are, their mean and the
+// sum of the squares of how far they are from it.
+func vectorLookOf(weight float64, n int, mean, squares float64) vectorLook {
+	v := vectorLook{weight: weight, mean: mean, deviation: math.Sqrt(squares / float64(max(1, n)))}
+	if !(v.deviation > 1e-9) || n < 2 { // all are the same: they say nothing
+		v.weight = 0
+	}
+	v.floor = policy.VectorFloor(v.weight) * min(1, float64(n)/steadySample)
+	return v
+}
+
 // lookAtVectors compares the query with a sample of its scope, and says what its vector counts for.
 func (r *recalling) lookAtVectors(ctx context.Context, text *matches, w policy.Weights) (v vectorLook, err error) {
 	s := r.querySpace()
 	if s == nil {
 		return v, nil
+	}
+	if given := r.q.Statistics; given != nil {
+		trust := policy.Trust(given.Vectors.Shown)
+		return vectorLookOf(trust.Weight(), given.Vectors.Compared, given.Vectors.Mean, given.Vectors.Squares), nil
 	}
 	trust, learns := r.host.Trust(s)
 	v.weight = trust.Weight()
@@ -68,11 +83,8 @@ func (r *recalling) lookAtVectors(ctx context.Context, text *matches, w policy.W
 	if err != nil {
 		return v, err
 	}
-	v.mean, v.deviation = meanAndDeviation(all)
-	if !(v.deviation > 1e-9) || len(all) < 2 { // all are the same: they say nothing
-		v.weight = 0
-	}
-	v.floor = policy.VectorFloor(v.weight) * min(1, float64(len(all))/steadySample)
+	mean, squares := meanAndSquares(all)
+	v = vectorLookOf(v.weight, len(all), mean, squares)
 	if learns {
 		stands, follows, err := r.compareWithText(ctx, text, w, all)
 		if err != nil {
@@ -102,15 +114,19 @@ func (r *recalling) vectorWeight() float64 {
 	return trust.Weight()
 }
 
-// spread is a sample of the scope, at even distances, in ascending order.
+// spread is a sample of the scope, at even distances, in ascending order. Of what several databases have, each
+// takes its share.
 func (r *recalling) spread() []uint32 {
-	n := r.in.N
-	if n <= sampleMost {
+	n, take := r.in.N, sampleMost
+	if given := r.q.Statistics; given != nil && given.Memories > n {
+		take = (sampleMost*n + given.Memories - 1) / given.Memories
+	}
+	if n <= take {
 		return r.in.List()
 	}
-	docs := make([]uint32, 0, sampleMost)
-	for i := range sampleMost {
-		doc, err := r.set.Select(uint32(uint64(i) * uint64(n) / sampleMost))
+	docs := make([]uint32, 0, take)
+	for i := range take {
+		doc, err := r.set.Select(uint32(uint64(i) * uint64(n) / uint64(take)))
 		if err != nil {
 			break // the set is smaller than it was said to be
 		}
@@ -146,7 +162,8 @@ func (r *recalling) similarities(ctx context.Context, docs []uint32) ([]float64,
 	return all, nil
 }
 
-func meanAndDeviation(x []float64) (mean, deviation float64) {
+// meanAndSquares are the mean of figures, and the sum of the squares of how far they are from it.
+func meanAndSquares(x []float64) (mean, squares float64) {
 	if len(x) == 0 {
 		return 0, 0
 	}
@@ -155,9 +172,9 @@ func meanAndDeviation(x []float64) (mean, deviation float64) {
 	}
 	mean /= float64(len(x))
 	for _, v := range x {
-		deviation += (v - mean) * (v - mean)
+		squares += (v - mean) * (v - mean)
 	}
-	return mean, math.Sqrt(deviation / float64(len(x)))
+	return mean, squares
 }
 
 // sample is a match of the text with its BM25 and its similarity.
@@ -236,14 +253,14 @@ func standsOut(at sample, with []sample, others []float64, all int) (stands, fol
 	if oo > 0 && cc > 0 {
 		slope, follows = oc/oo, oc/math.Sqrt(oo*cc)
 	}
-	mean, deviation := meanAndDeviation(others)
+	mean, squares := meanAndSquares(others)
 	left := at.cos - mean
 	if at.own > 0 {
 		left = at.cos - cos - slope*(at.own-own)
 	}
 	// What is left of both groups, each as large as it is in the scope.
 	rest := max(0, float64(all)-n)
-	variance := (cc - slope*oc + rest*deviation*deviation) / (n + rest)
+	variance := (cc - slope*oc + rest*squares/float64(len(others))) / (n + rest)
 	if !(variance > 1e-18) {
 		return math.NaN(), math.NaN()
 	}

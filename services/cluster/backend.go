@@ -39,6 +39,8 @@ type Backend interface {
 	Leases() Leases
 	// Registry is that of the cluster.
 	Registry() Registry
+	// Keys are those by which programs are known.
+	Keys() Book
 	// Close gives up what the backend holds. Leases that are held run out.
 	Close() error
 }
@@ -133,6 +135,16 @@ type Entry struct {
 	Value []byte
 	// Revision ascends with each change of the registry.
 	Revision uint64
+}
+
+// Book is a small store of which nothing is ever removed. Keys are as those of the registry. It is safe for
+// concurrent use.
+type Book interface {
+	// Put keeps a value, whatever is there.
+	Put(ctx context.Context, key string, value []byte) error
+	// Changed are the entries that were put behind a revision, 0 for all, and the newest revision. The answer is
+	// that of the quorum: what was put before is in it.
+	Changed(ctx context.Context, after uint64) (all []Entry, newest uint64, err error)
 }
 
 // Registry is a small store of the facts of the cluster and of its members. Keys are of letters, digits,

@@ -79,6 +79,8 @@ type owned interface {
 	State() State
 	// Verify compares a copy that is made of the log with the database.
 	Verify(ctx context.Context) (lsn uint64, err error)
+	// Past calls fn with a copy of the shard as it was.
+	Past(ctx context.Context, at Past, fn func(db *engine.DB) error) error
 }
 
 // opener opens shards for a node.

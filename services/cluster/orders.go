@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 )
@@ -133,4 +134,14 @@ func (n *Node) Verify(ctx context.Context, shard int) (lsn uint64, err error) {
 		return 0, err
 	}
 	return of.Verify(ctx)
+}
+
+// Past calls fn with a copy of a shard that this node owns, as it was: see [Shard.Past]. ErrNotOwner where it does not
+// own it.
+func (n *Node) Past(ctx context.Context, shard int, at Past, fn func(db *engine.DB) error) error {
+	of, _, err := n.owns(shard)
+	if err != nil {
+		return err
+	}
+	return of.Past(ctx, at, fn)
 }

@@ -106,6 +106,12 @@ type follower struct {
 	has     uint64 // the number of the newest batch in the folder
 	applied int64  // bytes of the batches that were applied
 	until   uint64 // no batch behind this one is applied, 0: all are
+	past    *Past  // no batch is applied from the first one on that this does not have, nil: all are
+	over    bool   // past has ended the reading
+	newest  struct {
+		lsn  uint64
+		time int64 // in Unix milliseconds
+	} // of the commits in a snapshot that was applied
 }
 
 // openFollower opens the folder, and begins it again where it is damaged.
@@ -163,6 +169,11 @@ func (f *follower) again(ctx context.Context, why error) error {
 	if err := f.open(); err != nil {
 		return err
 	}
+	return f.fromSnapshot(ctx)
+}
+
+// fromSnapshot begins an empty folder with the newest snapshot, if there is one.
+func (f *follower) fromSnapshot(ctx context.Context) error {
 	objects := f.o.Backend.Objects(f.o.Number)
 	all, err := snapshots(ctx, objects)
 	if err != nil || len(all) == 0 {
@@ -198,6 +209,9 @@ func (f *follower) fill(ctx context.Context, from io.Reader) error {
 		if err != nil {
 			return err
 		}
+		if frame.LSN > f.newest.lsn {
+			f.newest.lsn, f.newest.time = frame.LSN, frame.Time
+		}
 	}
 }
 
@@ -218,6 +232,11 @@ func (f *follower) apply(sequence uint64, data []byte) error {
 		frame.Batches = frame.Batches[:f.until-frame.First+1]
 		frame.Last, frame.LSN, frame.Time = f.until, 0, 0
 	}
+	if f.past != nil {
+		if f.over = cutOff(frame, f.past); len(frame.Batches) == 0 {
+			return nil
+		}
+	}
 	if err := f.standby.Apply(frame); err != nil {
 		if errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrNotRetained) {
 			err = fmt.Errorf("%w: %w", errDrop, err)
@@ -229,6 +248,18 @@ func (f *follower) apply(sequence uint64, data []byte) error {
 		f.applied += int64(len(b))
 	}
 	return nil
+}
+
+// cutOff leaves out the batches of a frame from the first one on that a past state does not have, and reports whether
+// there is one.
+func cutOff(frame *wal.Frame, at *Past) bool {
+	n := slices.IndexFunc(frame.Batches, func(b []byte) bool { return !at.has(engine.NewestCommit(b)) })
+	if n < 0 {
+		return false
+	}
+	frame.Batches = frame.Batches[:n]
+	frame.Last, frame.LSN, frame.Time = frame.First+uint64(n)-1, 0, 0
+	return true
 }
 
 func diverged(has, number uint64) error {

@@ -89,6 +89,7 @@ type Shard struct {
 
 	stop context.CancelFunc
 	work sync.WaitGroup // what renews the lease and makes snapshots
+	past sync.Mutex     // held while an earlier state is made
 	done chan struct{}  // closed when it is owned no more
 
 	closing sync.Once

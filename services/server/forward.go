@@ -278,7 +278,10 @@ func (s *Server) send(c *Call, shard int, part bool, body []byte) (*http.Respons
 	var failed error
 	for try := range moves {
 		address, err := s.o.Shards.Where(c.Context(), shard, try > 0)
-		if err != nil {
+		switch {
+		case errors.Is(err, memory.ErrInvalid): // it stays so
+			return nil, err
+		case err != nil:
 			return nil, errMoving{errors.Join(err, failed)}
 		}
 		reply, err := s.sendTo(c, address, shard, part, body)
@@ -362,7 +365,7 @@ type Parts struct {
 	query string
 }
 
-// A Part is what a shard answers: a status below 300.
+// A Part is what a shard is asked, and then what it answers: a status below 300.
 type Part struct {
 	Shard int
 	Body  []byte
@@ -387,28 +390,37 @@ func (p *Parts) Ask(body []byte) ([]Part, error) {
 	if body == nil {
 		body = p.body
 	}
+	parts := make([]Part, p.c.reach.shards.Count())
+	for shard := range parts {
+		parts[shard] = Part{shard, body}
+	}
+	return parts, p.AskSome(parts)
+}
+
+// AskSome has the shards of some parts answer the call with their bodies, in the place of which their answers come. One
+// that fails fails all.
+func (p *Parts) AskSome(parts []Part) error {
 	ctx, cancel := context.WithCancel(p.c.Context())
 	defer cancel()
-	n := p.c.reach.shards.Count()
-	parts, errs := make([]Part, n), make(chan error, n)
+	errs := make(chan error, len(parts))
 	room := make(chan struct{}, maxAsked)
-	for shard := range n {
+	for i := range parts {
 		go func() {
 			room <- struct{}{}
 			defer func() { <-room }()
-			b, err := p.ask(ctx, shard, body)
-			parts[shard] = Part{shard, b}
+			var err error
+			parts[i].Body, err = p.ask(ctx, parts[i].Shard, parts[i].Body)
 			errs <- err
 		}()
 	}
 	var failed error
-	for range n {
+	for range parts {
 		if err := <-errs; err != nil && failed == nil {
 			failed = err
 			cancel()
 		}
 	}
-	return parts, failed
+	return failed
 }
 
 // ask has a shard answer, wherever it goes.

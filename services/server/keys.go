@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,6 +53,11 @@ const (
 	KeysName = "memdbd.keys"
 	// maxKeys bounds that file, in bytes.
 	maxKeys = 16 << 20
+	// putWait is how long a store of keys may take to keep a line.
+	putWait = 10 * time.Second
+	// maxID and idLetters are what the ID of a key may have.
+	maxID     = 64
+	idLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 	// maxScopes bounds the scopes of a key.
 	maxScopes = 64
 	// keyMark is what every key begins with.
@@ -58,15 +65,42 @@ const (
 )
 
 // Keys are the keys of a server: a file to which each key adds a line, and each end of one. It has
-// hashes alone. Other processes may change it; what they change holds from the next request on.
+// hashes alone. Other processes may change it; what they change holds from the next request on. Those of
+// several servers are in a store of theirs, in the same lines.
 type Keys struct {
-	path string
-	now  func() time.Time
+	path   string
+	shared KeyStore // in the place of the file, nil for none
+	now    func() time.Time
 
-	mu     sync.Mutex
-	read   fs.FileInfo // what was read last, nil for none
-	keys   map[string]*Key
-	byHash map[[sha256.Size]byte]*Key
+	mu      sync.Mutex
+	read    fs.FileInfo // what was read last, nil for none
+	version uint64      // of the store, where it was read
+	keys    map[string]*Key
+	byHash  map[[sha256.Size]byte]*Key
+}
+
+// KeyStore is where several servers have their keys. It is safe for concurrent use.
+type KeyStore interface {
+	// Version changes with the lines, and is 0 for none. ErrUnavailable: they may be too old to go by.
+	Version() (uint64, error)
+	// Lines are all lines in the order of their names.
+	Lines() []byte
+	// Put keeps a line under a name, for all servers.
+	Put(ctx context.Context, name string, line []byte) error
+}
+
+// The names of lines begin so: those of keys come before those of their ends.
+const (
+	madeName  = "made."
+	endedName = "revoked."
+)
+
+// SharedKeys reads the keys of a store. Errors are those of OpenKeys, and of the store.
+func SharedKeys(s KeyStore, now func() time.Time) (*Keys, error) {
+	k := &Keys{shared: s, now: now}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k, k.refresh()
 }
 
 // OpenKeys reads the keys of a file, which need not be there. ErrCorrupt where a line cannot be
@@ -78,8 +112,11 @@ func OpenKeys(path string, now func() time.Time) (*Keys, error) {
 	return k, k.refresh()
 }
 
-// refresh reads the file if it has changed. The lock is held.
+// refresh reads the lines if they have changed. The lock is held.
 func (k *Keys) refresh() error {
+	if k.shared != nil {
+		return k.refreshShared()
+	}
 	info, err := os.Lstat(k.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -100,6 +137,19 @@ func (k *Keys) refresh() error {
 		return &memory.Error{Kind: memory.ErrCorrupt, What: "read the keys in " + k.path, Cause: err, Do: "mend or remove that line, and revoke its key"}
 	}
 	k.read, k.keys, k.byHash = info, keys, byHash
+	return nil
+}
+
+func (k *Keys) refreshShared() error {
+	version, err := k.shared.Version()
+	if err != nil || version == k.version {
+		return err
+	}
+	keys, byHash, err := parseKeys(k.shared.Lines()) // which may be newer: they are read again then
+	if err != nil {
+		return &memory.Error{Kind: memory.ErrCorrupt, What: "read the keys of the cluster", Cause: err, Do: "mend or remove that line, and revoke its key"}
+	}
+	k.version, k.keys, k.byHash = version, keys, byHash
 	return nil
 }
 
@@ -201,6 +251,15 @@ func (k *Keys) append(doing string, l *keyLine) (err error) {
 	if err != nil {
 		return err
 	}
+	if k.shared != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), putWait)
+		defer cancel()
+		name := madeName + l.ID
+		if l.RevokedAt != nil {
+			name = endedName + l.ID
+		}
+		return k.shared.Put(ctx, name, line)
+	}
 	defer func() {
 		if err != nil {
 			err = &memory.Error{Kind: memory.ErrFailed, What: doing, Cause: err}
@@ -223,6 +282,50 @@ func (k *Keys) append(doing string, l *keyLine) (err error) {
 		return err
 	}
 	return syncFolder(filepath.Dir(k.path))
+}
+
+// Import puts the lines of a file of keys into the store of several servers, and returns how many keys it has. Those
+// that are there stay as they are, and one that has ended in either has ended. ErrInvalid where there is no store,
+// ErrCorrupt where a line cannot be read.
+func (k *Keys) Import(path string) (n int, err error) {
+	doing := "bring in the keys of " + path
+	if k.shared == nil {
+		return 0, &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "they would be those of one server", Do: "name the cluster with --cluster URL"}
+	}
+	b, err := fsys.ReadSmall(path, maxKeys)
+	if err != nil {
+		return 0, &memory.Error{Kind: memory.ErrFailed, What: doing, Cause: err}
+	}
+	if _, _, err := parseKeys(b); err != nil {
+		return 0, &memory.Error{Kind: memory.ErrCorrupt, What: doing, Cause: err, Do: "mend or remove that line, and revoke its key"}
+	}
+	k.mu.Lock()
+	err = k.refresh()
+	known := k.keys
+	k.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(b) {
+		var l keyLine
+		if line[len(line)-1] != '\n' || len(line) == 1 || json.Unmarshal(line, &l) != nil { // as parseKeys has it
+			continue
+		}
+		if len(l.ID) > maxID || strings.Trim(l.ID, idLetters) != "" {
+			return n, &memory.Error{Kind: memory.ErrCorrupt, What: doing, Why: fmt.Sprintf("%.40q is no ID of a key", l.ID), Do: "remove its line"}
+		}
+		old := known[l.ID]
+		if l.RevokedAt == nil {
+			n++
+		}
+		if old != nil && (l.RevokedAt == nil || old.RevokedAt != nil) {
+			continue
+		}
+		if err := k.append(doing, &l); err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 // List returns all keys in the order of their making.

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -227,6 +230,91 @@ func TestKeys(t *testing.T) {
 	}
 	if info, err := os.Stat(k.path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// lineStore is a store of keys that says what it is told.
+type lineStore struct {
+	mu      sync.Mutex
+	lines   map[string][]byte
+	version uint64
+	fails   error
+}
+
+func (s *lineStore) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = err
+}
+
+func (s *lineStore) Version() (uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version, s.fails
+}
+
+func (s *lineStore) Lines() (b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.lines)) {
+		b = append(append(b, s.lines[name]...), '\n')
+	}
+	return b
+}
+
+func (s *lineStore) Put(_ context.Context, name string, line []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fails == nil {
+		s.version++
+		s.lines[name] = line
+	}
+	return s.fails
+}
+
+// TestKeysShared: servers with one store of keys know the same ones, whichever has made or ended them; where it says
+// that they may be too old, nobody is let in, and nobody is refused for good.
+func TestKeysShared(t *testing.T) {
+	store := &lineStore{lines: map[string][]byte{}}
+	open := func() (*Keys, *Server) {
+		k, err := SharedKeys(store, time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k, newServer(t, Options{Keys: k})
+	}
+	k, one := open()
+	_, two := open()
+	if _, err := k.Revoke("key_none"); !errors.Is(err, memory.ErrNotFound) {
+		t.Error(err)
+	}
+	ada, adaKey := addKey(t, k, false, memory.Scope{User: "ada"})
+	bob, _ := addKey(t, k, false, memory.Scope{User: "bob"})
+	want := func(key string, status int) {
+		t.Helper()
+		for i, s := range []*Server{one, two} {
+			if got := ask(s, "GET", "/things/x", "", "X-Api-Key", key).Code; got != status {
+				t.Errorf("server %d: %d, want %d", i, got, status)
+			}
+		}
+	}
+	want(ada, 404)
+	want("nonsense", 401)
+	if _, err := k.Revoke(adaKey.ID); err != nil {
+		t.Fatal(err)
+	}
+	want(ada, 401)
+	want(bob, 404)
+	store.fail(&memory.Error{Kind: memory.ErrUnavailable, What: "look up a key"})
+	want(bob, 503)
+	want("nonsense", 503)
+	if _, _, err := k.Add(nil, true); !errors.Is(err, memory.ErrUnavailable) {
+		t.Error(err)
+	}
+	store.fail(nil)
+	want(bob, 404)
+	if _, err := openKeys(t).Import(t.TempDir()); !errors.Is(err, memory.ErrInvalid) {
+		t.Error(err)
 	}
 }
 

@@ -30,7 +30,8 @@ type Shards interface {
 	// that another one does.
 	Stale(ctx context.Context, shard int) (t Tenant, age time.Duration, done func(), err error)
 	// Where is the address of the node that serves a shard, as http://HOST:PORT: what was known
-	// last, or with anew what the cluster says now. ErrUnavailable where no node does.
+	// last, or with anew what the cluster says now. ErrUnavailable where no node does, ErrInvalid where
+	// that one is not to be asked.
 	Where(ctx context.Context, shard int, anew bool) (address string, err error)
 	// Secret is what only the nodes of the cluster know.
 	Secret() []byte

@@ -196,11 +196,16 @@ func (l leases) Holders(ctx context.Context) (map[int]string, error) {
 // entries are those of a bucket of which the keys begin with a prefix. A bucket keeps one value a key, so its stream
 // is read from its beginning to its end: a value that changes meanwhile comes again.
 func (b *Backend) entries(ctx context.Context, bucket, prefix string) ([]cluster.Entry, error) {
+	all, _, err := b.entriesFrom(ctx, bucket, prefix, 1)
+	return all, err
+}
+
+// entriesFrom is entries from a revision on, with the newest one that the replica has which answers, 0 for none.
+func (b *Backend) entriesFrom(ctx context.Context, bucket, prefix string, from uint64) (_ []cluster.Entry, newest uint64, err error) {
 	all, subjects := map[string]cluster.Entry{}, "$KV."+bucket+"."
-	for from, behind := uint64(1), uint64(1); behind > 0; {
-		var err error
+	for behind := uint64(1); behind > 0; {
 		behind, err = b.direct(ctx, "KV_"+bucket, from, directMost, func(sequence uint64, m *nats.Msg) error {
-			from = sequence + 1
+			from, newest = sequence+1, sequence
 			key, ok := strings.CutPrefix(m.Header.Get(jetstream.SubjectHeader), subjects)
 			switch {
 			case !ok || !strings.HasPrefix(key, prefix):
@@ -215,10 +220,10 @@ func (b *Backend) entries(ctx context.Context, bucket, prefix string) ([]cluster
 			break
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return slices.SortedFunc(maps.Values(all), func(a, b cluster.Entry) int { return strings.Compare(a.Key, b.Key) }), nil
+	return slices.SortedFunc(maps.Values(all), func(a, b cluster.Entry) int { return strings.Compare(a.Key, b.Key) }), newest, nil
 }
 
 // registry is a bucket of the facts of the cluster, and one of those who are alive.
@@ -290,6 +295,42 @@ func (r registry) Alive(ctx context.Context) ([]cluster.Entry, error) {
 // Quit implements [cluster.Registry].
 func (r registry) Quit(ctx context.Context, key string) error {
 	return call(ctx, func(ctx context.Context) error { return r.b.alive.Delete(ctx, key) })
+}
+
+// book is the bucket of keys.
+type book struct{ b *Backend }
+
+// Put implements [cluster.Book].
+func (k book) Put(ctx context.Context, key string, value []byte) error {
+	return call(ctx, func(ctx context.Context) error {
+		_, err := k.b.keys.Put(ctx, key, value)
+		return err
+	})
+}
+
+// Changed implements [cluster.Book]. The leader says which revision is the newest, and a replica has the entries; one
+// that lags is asked again.
+func (k book) Changed(ctx context.Context, after uint64) (all []cluster.Entry, newest uint64, err error) {
+	info, err := k.b.info(ctx, "KV_"+keyBucket)
+	if err != nil {
+		return nil, 0, err
+	}
+	last := info.State.LastSeq
+	if last <= after {
+		return nil, last, nil
+	}
+	for try := 1; ; try++ {
+		all, newest, err = k.b.entriesFrom(ctx, keyBucket, "", after+1)
+		if err != nil || newest >= last {
+			return all, newest, err
+		}
+		if try == readTries {
+			return nil, 0, fmt.Errorf("%w: a replica of %s lags", cluster.ErrUnavailable, keyBucket)
+		}
+		if err := retry.Sleep(ctx, reconnectPause); err != nil {
+			return nil, 0, err
+		}
+	}
 }
 
 // objects are those of one shard in the bucket of all.

@@ -67,9 +67,10 @@ type Backend struct {
 	nc *nats.Conn
 	js jetstream.JetStream
 
-	leases, registry, alive jetstream.KeyValue
-	objects                 jetstream.ObjectStore
-	seen                    seenLeases
+	leases, registry, alive, keys jetstream.KeyValue
+
+	objects jetstream.ObjectStore
+	seen    seenLeases
 }
 
 var _ cluster.Backend = (*Backend)(nil)
@@ -157,6 +158,7 @@ const (
 	leaseBucket    = "memdb-leases"
 	registryBucket = "memdb-registry"
 	aliveBucket    = "memdb-alive"
+	keyBucket      = "memdb-keys"
 	objectBucket   = "memdb-objects"
 	streamPrefix   = "memdb-log-"
 	subjectPrefix  = "memdb.log."
@@ -167,7 +169,7 @@ func (b *Backend) buckets(ctx context.Context) (err error) {
 		name string
 		ttl  time.Duration
 		to   *jetstream.KeyValue
-	}{{leaseBucket, b.o.TTL, &b.leases}, {registryBucket, 0, &b.registry}, {aliveBucket, b.o.TTL, &b.alive}} {
+	}{{leaseBucket, b.o.TTL, &b.leases}, {registryBucket, 0, &b.registry}, {aliveBucket, b.o.TTL, &b.alive}, {keyBucket, 0, &b.keys}} {
 		if *k.to, err = b.bucket(ctx, k.name, k.ttl); err != nil {
 			return err
 		}
@@ -251,6 +253,9 @@ func (b *Backend) Leases() cluster.Leases { return leases{b} }
 
 // Registry implements [cluster.Backend].
 func (b *Backend) Registry() cluster.Registry { return registry{b} }
+
+// Keys implements [cluster.Backend].
+func (b *Backend) Keys() cluster.Book { return book{b} }
 
 // Objects implements [cluster.Backend].
 func (b *Backend) Objects(shard int) cluster.Objects { return objects{b, shard} }

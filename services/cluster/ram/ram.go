@@ -45,6 +45,7 @@ type Store struct {
 	leases   map[int]lease
 	objects  map[int]map[string][]byte
 	entries  map[string]cluster.Entry
+	keys     map[string]cluster.Entry
 	alive    map[string]beat
 	revision uint64
 }
@@ -63,7 +64,7 @@ type beat struct {
 func New(o *Options) *Store {
 	s := &Store{
 		logs: map[int]*log{}, leases: map[int]lease{}, objects: map[int]map[string][]byte{},
-		entries: map[string]cluster.Entry{}, alive: map[string]beat{},
+		entries: map[string]cluster.Entry{}, keys: map[string]cluster.Entry{}, alive: map[string]beat{},
 	}
 	if o != nil {
 		s.o = *o
@@ -164,6 +165,9 @@ func (c *Client) Leases() cluster.Leases { return leases{c} }
 
 // Registry implements [cluster.Backend].
 func (c *Client) Registry() cluster.Registry { return registry{c} }
+
+// Keys implements [cluster.Backend].
+func (c *Client) Keys() cluster.Book { return book{c} }
 
 // Close implements [cluster.Backend].
 func (c *Client) Close() error {
@@ -402,4 +406,31 @@ func (r registry) Quit(ctx context.Context, key string) error {
 		delete(r.c.s.alive, key)
 		return nil
 	})
+}
+
+// book has the keys.
+type book struct{ c *Client }
+
+// Put implements [cluster.Book].
+func (b book) Put(ctx context.Context, key string, value []byte) error {
+	s := b.c.s
+	return b.c.call(ctx, func(Faults) error {
+		s.revision++
+		s.keys[key] = cluster.Entry{Key: key, Value: bytes.Clone(value), Revision: s.revision}
+		return nil
+	})
+}
+
+// Changed implements [cluster.Book].
+func (b book) Changed(ctx context.Context, after uint64) (all []cluster.Entry, newest uint64, err error) {
+	s := b.c.s
+	err = b.c.call(ctx, func(Faults) error {
+		for _, e := range s.keys {
+			if newest = max(newest, e.Revision); e.Revision > after {
+				all = append(all, e)
+			}
+		}
+		return nil
+	})
+	return all, newest, err
 }

@@ -156,8 +156,8 @@ func countIn(s string) map[string][]any {
 const usualHits = 10
 
 // mergeRecall answers a recall from all shards as one database with everything would: the statistics
-// of all are summed in two rounds, each shard ranks its own by the sums, and the hits are joined by
-// their scores. Equal ones stand in the order of their creation.
+// of all are summed in rounds, each shard ranks its own by the sums, and the hits are joined by
+// their scores. One shard embeds the query for all.
 func mergeRecall(c *server.Call, p *server.Parts) error {
 	var asked map[string]json.RawMessage
 	if err := json.Unmarshal(p.Body(), &asked); err != nil {
@@ -169,54 +169,133 @@ func mergeRecall(c *server.Call, p *server.Parts) error {
 			return invalid("recall", "the limit is no number", "")
 		}
 	}
+	out := recalled{Hits: []exchange.Hit{}}
 	var sum memory.Statistics
-	for range 2 {
-		parts, err := askWith(p, asked, ofParts{Sum: &sum, Count: true})
+	for n := 0; sum.Lacks(); n++ {
+		parts, err := askWith(p, asked, ofParts{Sum: &sum, Count: true, Embed: n == 0})
 		if err != nil {
 			return err
 		}
-		sum = memory.Statistics{}
 		for _, part := range parts {
-			var s memory.Statistics
+			var s round
 			if err := json.Unmarshal(part.Body, &s); err != nil {
 				return err
 			}
-			if err := sum.Add(&s); err != nil {
+			if err := sum.Add(&s.Statistics); err != nil {
 				return err
 			}
+			out.Unembedded = cmp.Or(out.Unembedded, s.Unembedded)
+			if len(s.Embedding) > 0 {
+				if err := setAll(asked, map[string]any{"embedding": s.Embedding, "space": s.Space}); err != nil {
+					return err
+				}
+			}
+		}
+		if n == mostRounds {
+			return server.Fail(http.StatusBadGateway, "failed", "the shards do not end to count; see that all nodes run one version of memdbd")
 		}
 	}
+	quiet := false
+	if of, given := asked["no_touch"]; given && json.Unmarshal(of, &quiet) != nil {
+		return invalid("recall", "no_touch is neither true nor false", "")
+	}
+	asked["no_touch"] = json.RawMessage("true") // what no room is left for was not recalled
 	parts, err := askWith(p, asked, ofParts{Sum: &sum})
 	if err != nil {
 		return err
 	}
-	out := recalled{Hits: []exchange.Hit{}}
-	for _, part := range parts {
+	lists := make([][]exchange.Hit, len(parts))
+	for i, part := range parts {
 		var found recalled
 		if err := json.Unmarshal(part.Body, &found); err != nil {
 			return err
 		}
-		out.Hits = append(out.Hits, found.Hits...)
+		lists[i] = found.Hits
 		out.Unreadable += found.Unreadable
-		out.Unembedded = cmp.Or(out.Unembedded, found.Unembedded)
 	}
-	slices.SortStableFunc(out.Hits, func(a, b exchange.Hit) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), a.CreatedAt.Compare(b.CreatedAt.Time))
-	})
-	out.Hits = out.Hits[:min(len(out.Hits), limit)]
+	given := slices.Clone(lists)
+	if out.Hits = joinHits(lists, limit); !quiet {
+		for i := range given {
+			given[i] = given[i][:len(given[i])-len(lists[i])]
+		}
+		if err := touchGiven(p, asked, given); err != nil && c.Context().Err() != nil {
+			return err // otherwise some are not counted, and what was found is found all the same
+		}
+	}
 	return c.Reply(http.StatusOK, out)
+}
+
+// touchGiven has each shard note which of its hits were given.
+func touchGiven(p *server.Parts, asked map[string]json.RawMessage, given [][]exchange.Hit) error {
+	var parts []server.Part
+	for shard, hits := range given {
+		if len(hits) == 0 {
+			continue
+		}
+		of := ofParts{}
+		for _, h := range hits {
+			of.Touch = append(of.Touch, h.Seq)
+		}
+		body, err := bodyWith(asked, of)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, server.Part{Shard: shard, Body: body})
+	}
+	return p.AskSome(parts)
+}
+
+// mostRounds is more than a recall takes to have its statistics.
+const mostRounds = 8
+
+// joinHits takes the best of several lists out of them, best first. Equal ones stand in the order of their creation, and
+// those of one list in its own, which corrections give.
+func joinHits(lists [][]exchange.Hit, limit int) []exchange.Hit {
+	out := []exchange.Hit{}
+	for len(out) < limit {
+		best := -1
+		for i, l := range lists {
+			if len(l) > 0 && (best < 0 || compareHits(&l[0], &lists[best][0]) < 0) {
+				best = i
+			}
+		}
+		if best < 0 {
+			break
+		}
+		out = append(out, lists[best][0])
+		lists[best] = lists[best][1:]
+	}
+	return out
+}
+
+func compareHits(a, b *exchange.Hit) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), a.CreatedAt.Compare(b.CreatedAt.Time))
 }
 
 // askWith asks all shards, with what the call asked and what the parts need beside it.
 func askWith(p *server.Parts, asked map[string]json.RawMessage, of ofParts) ([]server.Part, error) {
-	b, err := json.Marshal(of)
-	if err != nil {
-		return nil, err
-	}
-	asked["parts"] = b
-	body, err := json.Marshal(asked)
+	body, err := bodyWith(asked, of)
 	if err != nil {
 		return nil, err
 	}
 	return p.Ask(body)
+}
+
+func bodyWith(asked map[string]json.RawMessage, of ofParts) ([]byte, error) {
+	if err := setAll(asked, map[string]any{"parts": of}); err != nil {
+		return nil, err
+	}
+	return json.Marshal(asked)
+}
+
+// setAll sets fields of an object.
+func setAll(object map[string]json.RawMessage, fields map[string]any) error {
+	for name, value := range fields {
+		b, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		object[name] = b
+	}
+	return nil
 }

@@ -56,6 +56,19 @@ type ofParts struct {
 	Sum *memory.Statistics `json:"sum"`
 	// Count asks for the statistics of the shard, in the place of hits.
 	Count bool `json:"count"`
+	// Embed has the first shard embed the query, if that has to be done.
+	Embed bool `json:"embed,omitempty"`
+	// Touch has the shard note that these memories were recalled, by their Seqs, in the place of hits.
+	Touch []uint64 `json:"touch,omitempty"`
+}
+
+// round is what a shard has counted, and for the first one the vector of the query, where that is made of
+// its text.
+type round struct {
+	memory.Statistics
+	Embedding  exchange.Vector `json:"embedding,omitempty"`
+	Space      string          `json:"space,omitempty"`
+	Unembedded string          `json:"unembedded,omitempty"`
 }
 
 // recalled is what was found.
@@ -71,23 +84,17 @@ type recalled struct {
 	Tokens int `json:"tokens,omitempty"`
 }
 
-// query is what the engine is asked; count: for statistics, not for hits.
-func (a *ask) query(doing string) (q memory.Query, count bool, err error) {
+// query is what the engine is asked, and what it is asked for where the database has a part of the answer.
+func (a *ask) query(doing string) (q memory.Query, of *ofParts, err error) {
 	b, err := decoded[question](a)
 	if err != nil {
-		return q, false, err
+		return q, nil, err
 	}
-	switch {
-	case b.Parts == nil:
-	case !a.Part():
-		return q, false, invalid(doing, "parts is for the nodes of a cluster", "leave it out")
-	default:
-		count = b.Parts.Count
+	if b.Parts != nil && !a.Part() {
+		return q, nil, invalid(doing, "parts is for the nodes of a cluster", "leave it out")
 	}
-	if q, err = a.asking(doing, &b); err == nil && b.Parts != nil {
-		q.Statistics = b.Parts.Sum
-	}
-	return q, count, err
+	q, err = a.asking(doing, &b)
+	return q, b.Parts, err
 }
 
 // asking is query without what shards tell each other.
@@ -195,13 +202,20 @@ func pointed(s *string) string {
 }
 
 func recall(a *ask) error {
-	q, count, err := a.query("recall")
+	q, of, err := a.query("recall")
 	if err != nil {
 		return err
 	}
-	if count {
-		s, err := a.DB.Memories().Statistics(a.Context(), q)
-		return a.ok(s, err)
+	if of != nil {
+		switch {
+		case len(of.Touch) > memory.MaxLimit:
+			return invalid("recall", "more were recalled than a recall gives", "")
+		case of.Touch != nil:
+			return a.ok(struct{}{}, a.DB.Memories().Touch(a.Context(), of.Touch))
+		case of.Count:
+			return a.count(q, of)
+		}
+		q.Statistics = of.Sum
 	}
 	out := recalled{Hits: []exchange.Hit{}}
 	q.Lost = func(error) { out.Unreadable++ }
@@ -214,6 +228,20 @@ func recall(a *ask) error {
 	}
 	out.Plan, out.Unembedded, out.Tokens = r.Plan, r.Unembedded, r.Tokens
 	return a.ok(out, nil)
+}
+
+// count answers what the shard says in a round of statistics.
+func (a *ask) count(q memory.Query, of *ofParts) (err error) {
+	var out round
+	if of.Embed && a.Shard() == 0 && len(q.Embedding) == 0 {
+		if out.Embedding, out.Space, out.Unembedded, err = a.DB.Memories().Embedding(a.Context(), q); err != nil {
+			return err
+		}
+		q.Embedding, q.Space = out.Embedding, out.Space
+	}
+	q.Statistics = of.Sum
+	out.Statistics, err = a.DB.Memories().Statistics(a.Context(), q)
+	return a.ok(out, err)
 }
 
 func why(a *ask) error {

@@ -2,14 +2,15 @@ package native
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/realdata"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -90,9 +92,15 @@ func (m *member) Metrics(io.Writer) error { return nil }
 
 func newWorld(t *testing.T, shards, nodes int, keyed bool) *world {
 	t.Helper()
+	return newWorldOf(t, shards, nodes, keyed, nil)
+}
+
+// newWorldOf is newWorld with options of its databases.
+func newWorldOf(t *testing.T, shards, nodes int, keyed bool, o *engine.Options) *world {
+	t.Helper()
 	w := &world{t: t, client: http.DefaultClient, owner: make([]atomic.Int32, shards), stale: make([]atomic.Int32, shards)}
 	for i := range shards {
-		db, err := engine.OpenMemory(nil)
+		db, err := engine.OpenMemory(o)
 		testdb.NoError(t, err)
 		t.Cleanup(func() { testdb.NoError(t, db.Close()) })
 		w.dbs = append(w.dbs, db)
@@ -424,17 +432,39 @@ func TestShardsAnswer(t *testing.T) {
 	}
 }
 
-// TestShardsRecall: a recall of all shards finds what one database with everything finds.
+// letterEmbedder makes vectors of how often each letter is in a text, and counts how often it is asked.
+type letterEmbedder struct{ asked atomic.Int64 }
+
+func (e *letterEmbedder) Dim() int      { return 26 }
+func (e *letterEmbedder) Model() string { return "letters" }
+
+func (e *letterEmbedder) Embed(_ context.Context, texts []string) ([][]float32, error) {
+	e.asked.Add(1)
+	vecs := make([][]float32, len(texts))
+	for i, text := range texts {
+		vecs[i] = make([]float32, 26)
+		for _, r := range text {
+			if r >= 'a' && r <= 'z' {
+				vecs[i][r-'a']++
+			}
+		}
+	}
+	return vecs, nil
+}
+
+// TestShardsRecall: a recall of all shards finds what one database with everything finds, in its order, by each
+// profile, and embeds the query once.
 func TestShardsRecall(t *testing.T) {
-	w, one := newWorld(t, 5, 3, false), newFixture(t, false)
+	letters := &letterEmbedder{}
+	o := &engine.Options{Embedder: letters}
+	w, one := newWorldOf(t, 5, 3, false, o), newWorldOf(t, 1, 1, false, o)
 	words := strings.Fields("tea green black garden train journey doctor music piano plan")
 	for i := range 120 {
-		body := fmt.Sprintf(`{"id":"m%d","user":"user%d","agent":"planner","run":"r%d","text":"%s and %s with %s, number %d"}`,
-			i, i%17, i%4, words[i*i%10], words[(i/3)%10], words[(i*7)%10], i)
+		kind := []string{"message", "message", "fact"}[i%3]
+		body := fmt.Sprintf(`{"id":"m%d","user":"user%d","agent":"planner","run":"r%d","kind":%q,"text":"%s and %s with %s, number %d","created_at":"2026-01-01T00:%02d:%02dZ"}`,
+			i, i%17, i%4, kind, words[i*i%10], words[(i/3)%10], words[(i*7)%10], i, i/60, i%60)
 		w.want(i%3, "POST", "/memories", body, 201, "")
-		if out := one.do("", "POST", "/memories", body); out.Code != 201 {
-			t.Fatal(out.Body)
-		}
+		one.want(0, "POST", "/memories", body, 201, "")
 	}
 	type hit struct {
 		ID    string
@@ -443,24 +473,24 @@ func TestShardsRecall(t *testing.T) {
 	read := func(answer string) (hits []hit) {
 		var of struct{ Hits []hit }
 		testdb.NoError(t, json.Unmarshal([]byte(answer), &of))
-		if !slices.IsSortedFunc(of.Hits, func(a, b hit) int { return cmp.Compare(b.Score, a.Score) }) {
-			t.Error(of.Hits)
-		}
-		// Equal ones stand in the order of creation, of which milliseconds say too little here.
-		slices.SortFunc(of.Hits, func(a, b hit) int { return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(a.ID, b.ID)) })
 		return of.Hits
 	}
-	for _, profile := range []string{"text", "best"} {
-		for _, query := range []string{"green tea", "a journey by train", "number 17", "music", "zebra"} {
-			body := fmt.Sprintf(`{"agent":"planner","query":%q,"profile":%q,"limit":120,"only_words":true,"one_look":true,"no_touch":true}`, query, profile)
-			want := read(one.do("", "POST", "/recall", body).Body.String())
+	for _, profile := range []string{"text", "best", "vector", "hybrid"} {
+		for _, query := range []string{`"query":"green tea"`, `"query":"a journey by train","limit":120`, `"query":"number 17"`, `"query":"music","limit":3`, `"query":"zebra"`, `"query":"tea","filter":{"field":"kind","operator":"eq","value":"fact"}`} {
+			body := fmt.Sprintf(`{"agent":"planner",%s,"profile":%q,"only_words":true,"one_look":true,"no_touch":true}`, query, profile)
+			want := read(one.want(0, "POST", "/recall", body, 200, "", server.ShardHeader, "0"))
 			for node := range 3 {
-				if got := read(w.want(node, "POST", "/recall", body, 200, "")); !slices.Equal(got, want) {
-					t.Errorf("node %d, %s %q:\n%v\nwant\n%v", node, profile, query, got, want)
+				before := letters.asked.Load()
+				got := read(w.want(node, "POST", "/recall", body, 200, ""))
+				if !slices.EqualFunc(got, want, func(a, b hit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-3 }) {
+					t.Errorf("node %d, %s %s:\n%v\nwant\n%v", node, profile, query, got, want)
+				}
+				if n := letters.asked.Load() - before; n > 1 {
+					t.Errorf("%s %s: the query was embedded %d times", profile, query, n)
 				}
 			}
-			if len(want) == 0 && query != "zebra" {
-				t.Error(query, "found nothing")
+			if len(want) == 0 && (query != `"query":"zebra"` || profile != "text") {
+				t.Error(profile, query, "found nothing")
 			}
 		}
 	}
@@ -470,4 +500,96 @@ func TestShardsRecall(t *testing.T) {
 	w.want(0, "POST", "/recall", `{"query":"tea"}`, 400, "scope")
 	w.want(0, "POST", "/recall", `{"all_scopes":true,"query":"number 17","limit":1}`, 200, "m17")
 	w.want(0, "POST", "/recall", `{"scopes":[{"user":"user1"},{"user":"user2"},{"user":"user3"}],"query":"number","limit":100,"only_words":true}`, 200, "user3")
+}
+
+// TestShardsRecallTouches: what was given counts as recalled, and nothing else that a shard has found.
+func TestShardsRecallTouches(t *testing.T) {
+	w := newWorld(t, 4, 2, false)
+	for u := range 12 {
+		w.want(0, "POST", "/memories", fmt.Sprintf(`{"id":"m%d","user":"user%d","agent":"planner","text":"tea%s"}`, u, u, strings.Repeat(" and more", u)), 201, "")
+	}
+	recalled := func() (ids []string) {
+		t.Helper()
+		for _, db := range w.dbs {
+			for m, err := range db.Memories().All(t.Context(), memory.ListQuery{AllScopes: true}) {
+				testdb.NoError(t, err)
+				for range m.AccessCount {
+					ids = append(ids, m.ID)
+				}
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	w.want(1, "POST", "/recall", `{"agent":"planner","query":"tea","limit":3,"no_touch":true}`, 200, `"m0"`)
+	if ids := recalled(); ids != nil {
+		t.Errorf("without touch: %q", ids)
+	}
+	for node := range 2 {
+		w.want(node, "POST", "/recall", `{"agent":"planner","query":"tea","limit":3}`, 200, `"m0"`)
+	}
+	if ids := recalled(); !slices.Equal(ids, []string{"m0", "m0", "m1", "m1", "m2", "m2"}) {
+		t.Errorf("recalled: %q", ids)
+	}
+	testdb.NoError(t, w.dbs[0].Memories().Touch(t.Context(), []uint64{1 << 40})) // there is none
+	if ids := recalled(); len(ids) != 6 {
+		t.Errorf("behind a touch of nothing: %q", ids)
+	}
+}
+
+// TestShardsRecallRealData: what is asked of five real conversations, each in the shard of its user, is answered as one
+// database with all of them answers it, in the order of its hits and with their scores.
+func TestShardsRecallRealData(t *testing.T) {
+	f, err := os.Open(realdata.Path(t, "locomo/locomo5.json"))
+	testdb.NoError(t, err)
+	defer func() { _ = f.Close() }()
+	w, one := newWorld(t, 4, 2, false), newWorld(t, 1, 1, false)
+	var turns []memory.Memory
+	var questions []string
+	for c, err := range exchange.ReadLocomo(f) {
+		testdb.NoError(t, err)
+		for i, turn := range c.Turns {
+			turns = append(turns, memory.Memory{
+				ID: turn.ID, Scope: memory.Scope{User: c.ID, Agent: "planner", Run: turn.Session}, Text: turn.Text, Name: turn.Speaker,
+				CreatedAt: turn.Time.Add(time.Duration(i) * time.Millisecond), Metadata: map[string]any{"speaker": turn.Speaker},
+			})
+		}
+		for i, q := range c.Questions {
+			if i%16 == 0 {
+				questions = append(questions, q.Text)
+			}
+		}
+	}
+	slices.SortStableFunc(turns, func(a, b memory.Memory) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	m := &member{w: w}
+	for _, turn := range turns {
+		for _, db := range []*engine.DB{one.dbs[0], w.dbs[m.Of(turn.Owner())]} {
+			_, err := db.Memories().Store(t.Context(), turn, nil)
+			testdb.NoError(t, err)
+		}
+	}
+	type hit struct {
+		ID    string
+		Score float64
+	}
+	read := func(answer string) (hits []hit) {
+		var of struct{ Hits []hit }
+		testdb.NoError(t, json.Unmarshal([]byte(answer), &of))
+		return of.Hits
+	}
+	found := 0
+	for i, question := range questions {
+		profile := []string{"best", "text", "best", "hybrid", "best", "vector"}[i%6]
+		filter := []string{"null", `{"field":"created_at","operator":"gte","value":"2023-06-01T00:00:00Z"}`}[i/6%2]
+		body := fmt.Sprintf(`{"agent":"planner","query":%q,"profile":%q,"filter":%s,"limit":50,"only_words":true,"one_look":true,"no_touch":true}`, question, profile, filter)
+		want := read(one.want(0, "POST", "/recall", body, 200, "", server.ShardHeader, "0"))
+		got := read(w.want(i%2, "POST", "/recall", body, 200, ""))
+		if !slices.EqualFunc(got, want, func(a, b hit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-9 }) {
+			t.Errorf("%s %q:\n%v\nwant\n%v", profile, question, got, want)
+		}
+		found += len(want)
+	}
+	if found < 1000 {
+		t.Errorf("%d hits were compared", found)
+	}
 }
