@@ -57,8 +57,8 @@ const (
 	// share of all rows is counted on where none near matches.
 	sweepMargin = 2
 	// A walk over matching rows alone reads the links of links.
-	withinCost      = 1500
-	withinCostPerEf = 100
+	withinCost      = 1100
+	withinCostPerEf = 65
 	// Below that share it loses its way, whatever it keeps.
 	withinShare = 0.02
 	// Below that one it does so where what matches lies in islands.
@@ -66,7 +66,7 @@ const (
 	// Looking at what lies near the query takes about as long as a short walk:
 	// it is done where a flat search costs so many times the least that a walk
 	// does.
-	worthLooking = 4
+	worthLooking = 3
 	// Where nearly none of the rows near the query match, the matching ones that are
 	// closest to it lie at the edges of many clusters, all about as far from it: a walk
 	// must keep more candidates. Of 30,000 rows in 100 clusters, half of which match, it
