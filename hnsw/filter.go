@@ -21,7 +21,7 @@ const (
 // planned walk from them would miss some of what matches.
 func (r *searcher) startWithin(p *plan) bool {
 	b := r.beam
-	if p.strategy == Planned && p.share < islandShare && r.islands(p.share) {
+	if p.strategy == Planned && p.share < islandShare && p.near*islandNear < p.share && r.islands(p.share) {
 		return false
 	}
 	b.ids = slices.DeleteFunc(r.spread(seeds, b.ids[:0]), func(slot uint32) bool { return !b.visited.add(slot) })
@@ -55,6 +55,10 @@ const (
 	// them match as of all rows.
 	islandRows   = 16
 	islandFactor = 2
+	// That matters where less than one in islandNear as many rows match near the query as of
+	// all: else it lies on an island or beside one. Of 100,000 rows of which the 3 to 7 % furthest
+	// in one direction match, walks with 10 candidates found .962 to .978 then.
+	islandNear = 4
 )
 
 // islands reports whether so many of the links of matching slots match as well

@@ -66,7 +66,7 @@ const (
 	// Looking at what lies near the query takes about as long as a short walk:
 	// it is done where a flat search costs so many times the least that a walk
 	// does.
-	worthLooking = 3
+	worthLooking = 4
 	// Where nearly none of the rows near the query match, the matching ones that are
 	// closest to it lie at the edges of many clusters, all about as far from it: a walk
 	// must keep more candidates. Of 30,000 rows in 100 clusters, half of which match, it
