@@ -28,7 +28,7 @@ var filteredShares = []float64{0.0001, 0.001, 0.01, 0.05, 0.1, 0.2, 0.5, 0.9}
 var filteredEfs = []int{10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512}
 
 // filteredWays are the ways to search, the planned one first.
-var filteredWays = []struct {
+var filteredWays = [...]struct {
 	key, head string
 	strategy  hnsw.Strategy
 }{
@@ -177,7 +177,7 @@ type filteredRun struct {
 	within *hnsw.Set
 	work   *peer.VectorWork // the queries
 	truth  vectorset.Truth
-	efs    [4]int // for each way; 0: none reaches the recall
+	efs    [len(filteredWays)]int // for each way; 0: none reaches the recall
 }
 
 // ask asks all queries in one way; ef 0 is the index's own choice.
@@ -202,22 +202,34 @@ func (r *filteredRun) ask(ctx context.Context, strategy hnsw.Strategy, ef int) (
 // Round asks in each way once.
 func (r *filteredRun) Round(ctx context.Context) (harness.Sample, error) {
 	sample := harness.Sample{"rows": float64(r.within.Len())}
-	best := math.Inf(1)
-	for i, way := range filteredWays {
-		if r.efs[i] == 0 {
+	// There and back, and the less of both: the first way finds the caches as another left
+	// them, and the best of three is likely to be one that was lucky.
+	means := [len(filteredWays)]float64{}
+	for i := range 2 * len(filteredWays) {
+		way := min(i, 2*len(filteredWays)-1-i)
+		if r.efs[way] == 0 {
 			continue
 		}
 		// Twice, the first time to have in the caches what the way comes by.
-		p, err := r.ask(ctx, way.strategy, r.efs[i])
+		p, err := r.ask(ctx, filteredWays[way].strategy, r.efs[way])
 		if err == nil {
-			p, err = r.ask(ctx, way.strategy, r.efs[i])
+			p, err = r.ask(ctx, filteredWays[way].strategy, r.efs[way])
 		}
 		if err != nil {
 			return nil, err
 		}
-		sample[way.key+"_us"] = p.mean
+		if means[way] == 0 || p.mean < means[way] {
+			means[way] = p.mean
+		}
+	}
+	best := math.Inf(1)
+	for i, way := range filteredWays {
+		if means[i] == 0 {
+			continue
+		}
+		sample[way.key+"_us"] = means[i]
 		if i > 0 {
-			best = min(best, p.mean)
+			best = min(best, means[i])
 		}
 	}
 	if planned, ok := sample["planned_us"]; ok {

@@ -2,6 +2,7 @@ package hnsw
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"sync/atomic"
 	"unsafe"
@@ -57,11 +58,6 @@ type beam struct {
 	starts  []candidate // see approach
 	twinsOf []candidate // room for findTwins
 
-	// What was scored since keep, for a walk that goes on with more candidates.
-	keeps     bool
-	met       []uint32
-	metScores []float32
-
 	visited slotSet
 	ids     []uint32
 	scores  []float32
@@ -90,22 +86,26 @@ func (b *beam) reset(ef int) {
 	b.visited.reset(b.limit)
 }
 
-// keep has the walk remember what it scores, or not.
-func (b *beam) keep(keeps bool) {
-	b.keeps = keeps
-	b.met, b.metScores = b.met[:0], b.metScores[:0]
-}
-
 // widen has the walk go on with more candidates, as if it had kept as many from the
-// start: those that it has met are there again, the ones it expanded as expanded.
-func (b *beam) widen(ef int) {
+// start: those of the set that it has met, all if that is nil, are there again, the ones it
+// expanded as expanded. They are scored anew: few walks go on, and keeping all scores takes up
+// to a tenth of a walk's time.
+func (b *beam) widen(ef int, within *Set) {
 	expanded := make(map[uint32]uint32, len(b.found))
 	for _, c := range b.found {
 		expanded[c.slot&slotMask] = c.slot & markExpanded
 	}
-	all := make([]candidate, len(b.met))
-	for i, slot := range b.met {
-		all[i] = candidate{b.metScores[i], slot}
+	met := b.visited.members(nil)
+	if within != nil {
+		met = slices.DeleteFunc(met, func(slot uint32) bool { return !within.Has(slot) })
+	}
+	all := make([]candidate, 0, len(met))
+	for ids := range slices.Chunk(met, batch) {
+		scores := b.room(len(ids))
+		b.keys(ids, scores)
+		for i, score := range scores {
+			all = append(all, candidate{score, ids[i]})
+		}
 	}
 	slices.SortFunc(all, compareCandidates)
 	b.ef, b.found, b.shown, b.next = ef, b.found[:0], 0, 0
@@ -144,7 +144,6 @@ const arriveExpand = 3
 // of it or of keepStarts.
 func (b *beam) approach(entry uint32, top, level, expand int) []candidate {
 	b.within, b.visible = nil, nil
-	b.keep(false)
 	b.starts = append(b.starts[:0], candidate{b.scoreOne(entry), entry})
 	for l := top; l > level; l-- {
 		b.reset(approachEf)
@@ -199,15 +198,7 @@ func (b *beam) start(from ...candidate) {
 	for _, c := range from {
 		if b.visited.add(c.slot) {
 			b.insert(c.score, c.slot)
-			b.meets(c.score, c.slot)
 		}
-	}
-}
-
-// meets remembers a slot and its score.
-func (b *beam) meets(score float32, slot uint32) {
-	if b.keeps {
-		b.met, b.metScores = append(b.met, slot), append(b.metScores, score)
 	}
 }
 
@@ -247,11 +238,8 @@ func (b *beam) nextCandidate() *candidate {
 
 // insertAll scores the slots in ids and inserts those good enough.
 func (b *beam) insertAll() {
-	bar, scores := b.bar(), b.score()
-	if b.keeps {
-		b.met, b.metScores = append(b.met, b.ids...), append(b.metScores, scores...)
-	}
-	for i, score := range scores {
+	bar := b.bar()
+	for i, score := range b.score() {
 		if score > bar {
 			b.insert(score, b.ids[i])
 			bar = b.bar()
@@ -277,7 +265,6 @@ func (b *beam) insertPending() {
 		}
 		if b.visited.add(slot) {
 			b.insert(score, slot|markExpanded)
-			b.meets(score, slot)
 		}
 	}
 	b.ids = b.ids[:0]
@@ -400,6 +387,16 @@ func (s *slotSet) addLinks(list []atomic.Uint32, dst []uint32) []uint32 {
 	}
 	s.touched = touched[:t]
 	return dst[:n]
+}
+
+// members appends the members to dst, in no order that counts.
+func (s *slotSet) members(dst []uint32) []uint32 {
+	for _, at := range s.touched {
+		for w := s.words[at]; w != 0; w &= w - 1 {
+			dst = append(dst, at<<6+uint32(bits.TrailingZeros64(w)))
+		}
+	}
+	return dst
 }
 
 func (s *slotSet) has(slot uint32) bool {

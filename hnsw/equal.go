@@ -264,7 +264,6 @@ func (b *beam) addTwins(slot uint32, key float32) {
 		}
 		score := b.scoreOne(twin)
 		b.insert(score, twin|markExpanded)
-		b.meets(score, twin)
 	}
 }
 

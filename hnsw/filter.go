@@ -1,6 +1,11 @@
 package hnsw
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+	"slices"
+	"sync/atomic"
+)
 
 const (
 	// seeds is how many matching slots a walk within a filter starts from,
@@ -15,10 +20,20 @@ const (
 // startWithin adds matching slots spread over the set. It reports false if a
 // planned walk from them would miss some of what matches.
 func (r *searcher) startWithin(p *plan) bool {
-	b, words := r.beam, r.within.words
-	b.ids = b.ids[:0]
-	for i, next := 0, 0; i < seeds && next < len(words); i++ {
-		at := max(next, i*len(words)/seeds)
+	b := r.beam
+	if p.strategy == Planned && p.share < islandShare && p.near*islandNear < p.share && r.islands(p.share) {
+		return false
+	}
+	b.ids = slices.DeleteFunc(r.spread(seeds, b.ids[:0]), func(slot uint32) bool { return !b.visited.add(slot) })
+	b.insertAll()
+	return true
+}
+
+// spread appends to dst up to n slots in the graph that match, spread over the set.
+func (r *searcher) spread(n int, dst []uint32) []uint32 {
+	words := r.within.words
+	for i, next := 0, 0; i < n && next < len(words); i++ {
+		at := max(next, i*len(words)/n)
 		for at < len(words) && words[at] == 0 {
 			at++
 		}
@@ -27,31 +42,32 @@ func (r *searcher) startWithin(p *plan) bool {
 			break
 		}
 		slot := uint32(at*64 + bits.TrailingZeros64(words[at]))
-		if r.x.graph.node(slot).state.Load()&stateLinked != 0 && b.visited.add(slot) {
-			b.ids = append(b.ids, slot)
+		if r.x.graph.node(slot).state.Load()&stateLinked != 0 {
+			dst = append(dst, slot)
 		}
 	}
-	if p.strategy == Planned && p.share < islandShare && r.islands(b.ids, p.share) {
-		return false
-	}
-	b.insertAll()
-	return true
+	return dst
 }
 
 const (
-	// islandRows is how many of the seeds' links are looked at to tell whether
+	// The links of islandRows matching slots are looked at to tell whether
 	// what matches lies in islands: then more than islandFactor times as many of
 	// them match as of all rows.
-	islandRows   = 64
+	islandRows   = 16
 	islandFactor = 2
+	// That matters where less than one in islandNear as many rows match near the query as of
+	// all: else it lies on an island or beside one. Of 100,000 rows of which the 3 to 7 % furthest
+	// in one direction match, walks with 10 candidates found .962 to .978 then.
+	islandNear = 4
 )
 
 // islands reports whether so many of the links of matching slots match as well
 // that the others may be out of reach.
-func (r *searcher) islands(slots []uint32, share float64) bool {
-	links, matching := 0, 0
+func (r *searcher) islands(share float64) bool {
+	b, links, matching := r.beam, 0, 0
+	b.ids = r.spread(islandRows, b.ids[:0])
 	var list []uint32
-	for _, slot := range slots[:min(len(slots), islandRows)] {
+	for _, slot := range b.ids {
 		list = r.x.graph.neighbours(slot, 0, list[:0])
 		links += len(list)
 		for _, to := range list {
@@ -68,7 +84,7 @@ func (r *searcher) islands(slots []uint32, share float64) bool {
 // reports false if it scored more rows than the budget before.
 func (r *searcher) walkWithin(p *plan) bool {
 	b, g := r.beam, &r.x.graph
-	var first, second []uint32
+	var first []uint32
 	for b.steps <= p.budget && len(b.found) <= maxHidden+b.ef {
 		c := b.nextCandidate()
 		if c == nil {
@@ -84,14 +100,37 @@ func (r *searcher) walkWithin(p *plan) bool {
 			if len(b.ids) >= maxFanout {
 				continue
 			}
-			second = g.neighbours(slot, 0, second[:0])
-			for _, next := range second {
-				if r.within.Has(next) && b.visited.add(next) {
-					b.ids = append(b.ids, next)
-				}
-			}
+			b.ids = r.addWithin(g.list(slot, 0), b.ids)
 		}
 		b.insertAll()
 	}
 	return false
+}
+
+// addWithin appends to dst the slots of a link list that match and are new. Few do, and which
+// no processor could predict: it takes no branch on it.
+func (r *searcher) addWithin(list []atomic.Uint32, dst []uint32) []uint32 {
+	v := &r.beam.visited
+	words := r.within.words[:min(len(r.within.words), len(v.words))]
+	n := len(dst)
+	dst = slices.Grow(dst, len(list))[:n+len(list)]
+	for i := range list {
+		slot := list[i].Load() - 1
+		at := int(slot >> 6)
+		if at >= len(words) {
+			if slot == math.MaxUint32 {
+				break // the end of the list
+			}
+			continue
+		}
+		dst[n] = slot
+		n += int(words[at] &^ v.words[at] >> (slot & 63) & 1)
+	}
+	kept := dst[:len(dst)-len(list)]
+	for _, slot := range dst[len(kept):n] {
+		if v.add(slot) {
+			kept = append(kept, slot)
+		}
+	}
+	return kept
 }

@@ -603,7 +603,7 @@ func TestRepairCancelled(t *testing.T) {
 		mustAdd(t, x, randomVector(rng, 4))
 	}
 	w := newBuilder(x)
-	if err := w.repair(&patience{t.Context(), 1}); !errors.Is(err, context.Canceled) {
+	if err := w.repair(&patience{t.Context(), 2}); !errors.Is(err, context.Canceled) {
 		t.Fatalf("a cancelled repair: %v", err)
 	}
 	if links := g.neighbours(slot, 0, nil); len(links) > 0 {

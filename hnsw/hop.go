@@ -146,7 +146,6 @@ func (r *searcher) hops(s *Search, p *plan) bool {
 	}
 	b.within, b.visible = s.Within, r.visible(s)
 	b.reset(p.ef)
-	b.keep(false)
 	r.startPending(s)
 	h := &r.hop
 	h.ask(k, r.probe.own, pool)

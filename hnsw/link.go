@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/turn"
@@ -179,26 +180,26 @@ func (b *beam) load(slot uint32) (bias float32) {
 
 // signedCodes takes the offset off codes and returns their sum.
 func signedCodes(codes []uint8, dst []int8) (sum int32) {
-	dst = dst[:len(codes)]
-	for i, c := range codes {
-		dst[i] = int8(c ^ codeZero)
-	}
-	const even = 0x00ff00ff00ff00ff
+	n := int32(len(codes))
+	out := unsafe.Slice((*uint8)(unsafe.Pointer(unsafe.SliceData(dst[:n]))), n)
+	const zeros, even = codeZero * 0x0101010101010101, 0x00ff00ff00ff00ff
 	total := int32(0)
 	for len(codes) >= 8 {
 		// Up to 64 words fit the 16-bit lanes that hold two bytes' sum each.
 		var lanes uint64
 		for n := min(len(codes)/8, 64); n > 0; n-- {
 			w := binary.LittleEndian.Uint64(codes)
+			binary.LittleEndian.PutUint64(out, w^zeros)
 			lanes += w&even + w>>8&even
-			codes = codes[8:]
+			codes, out = codes[8:], out[8:]
 		}
 		total += int32(lanes&0xffff + lanes>>16&0xffff + lanes>>32&0xffff + lanes>>48)
 	}
-	for _, c := range codes {
+	for i, c := range codes {
+		out[i] = c ^ codeZero
 		total += int32(c)
 	}
-	return total - codeZero*int32(len(dst))
+	return total - codeZero*n
 }
 
 // link takes a claimed slot into the graph.

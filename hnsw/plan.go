@@ -57,8 +57,8 @@ const (
 	// share of all rows is counted on where none near matches.
 	sweepMargin = 2
 	// A walk over matching rows alone reads the links of links.
-	withinCost      = 1500
-	withinCostPerEf = 100
+	withinCost      = 1100
+	withinCostPerEf = 65
 	// Below that share it loses its way, whatever it keeps.
 	withinShare = 0.02
 	// Below that one it does so where what matches lies in islands.

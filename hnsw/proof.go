@@ -54,8 +54,7 @@ func (w *builder) prove(ctx context.Context, growth int64) error {
 	}
 	w.beam.pin()
 	w.pruner.beam.pin()
-	w.beam.bySketches(make([]float32, w.beam.x.cfg.Dim))
-	if w.beam.sketches != nil {
+	if w.bySketches() {
 		// Walks go by estimates of what lies in the file, which say too little for it.
 		g.proved = linked
 		return nil
@@ -80,6 +79,12 @@ func (w *builder) prove(ctx context.Context, growth int64) error {
 	}
 	g.proved = linked
 	return nil
+}
+
+// bySketches reports whether walks go by estimates.
+func (w *builder) bySketches() bool {
+	w.beam.bySketches(make([]float32, w.beam.x.cfg.Dim))
+	return w.beam.sketches != nil
 }
 
 // mend gives each node of the lowest layer that the entry point does not lead to a link
@@ -196,21 +201,26 @@ func (w *builder) leadToRare(ctx context.Context, rows []Hit) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		found := w.find(h.Slot, defaultEf)
-		if slices.ContainsFunc(found, func(c candidate) bool { return c.slot&slotMask == h.Slot }) {
-			continue
-		}
-		links := 0
-		for _, c := range found {
-			if w.linkWhereRoom(c.slot&slotMask, h.Slot) {
-				if links++; links == rareLinks {
-					break
-				}
-			}
-		}
+		w.leadFrom(w.find(h.Slot, defaultEf), h.Slot, rareLinks)
 		w.pass()
 	}
 	return nil
+}
+
+// leadFrom gives a row that a walk did not find links from so many of those that it found, the
+// closest that have room.
+func (w *builder) leadFrom(found []candidate, slot uint32, links int) {
+	if slices.ContainsFunc(found, func(c candidate) bool { return c.slot&slotMask == slot }) {
+		return
+	}
+	for _, c := range found {
+		if links == 0 {
+			return
+		}
+		if w.linkWhereRoom(c.slot&slotMask, slot) {
+			links--
+		}
+	}
 }
 
 // findLost makes rows entries that walks do not come to, until they come to nearly all.

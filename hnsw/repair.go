@@ -55,12 +55,17 @@ func (w *builder) repair(ctx context.Context) error {
 func (w *builder) leadAround(ctx context.Context, removed []uint32) error {
 	g := w.graph
 	w.pruner.beam.pin()
-	dead := &w.beam.visited
-	dead.reset(w.beam.x.length.Load())
+	w.beam.pin()
+	dead := &slotSet{}
+	dead.reset(w.beam.limit)
 	for _, slot := range removed {
 		dead.add(slot)
 	}
 	w.replaceEntryPoint()
+	hollows, err := w.hollows(ctx, dead)
+	if err != nil {
+		return err
+	}
 	var isolated []uint32
 	for slot := range w.beam.x.length.Load() {
 		if slot%rowsPerCheck == 0 && ctx.Err() != nil {
@@ -77,6 +82,9 @@ func (w *builder) leadAround(ctx context.Context, removed []uint32) error {
 		w.pass()
 	}
 	g.dropEntries(dead)
+	if err := w.leadAcross(ctx, hollows); err != nil {
+		return err
+	}
 	if k := g.blocks.Load(); k != nil {
 		k.seeds.Store(nil) // lest a walk start from one
 	}

@@ -316,11 +316,15 @@ func (r *searcher) goOn(s *Search, p *plan) bool {
 		p.hopped = false
 		return r.walk(s, p)
 	}
+	var met *Set
+	if p.way == Within {
+		met = s.Within // it has seen others, but not scored them
+	}
+	r.beam.widen(p.ef, met)
 	if !p.seeded {
 		p.seeded = true
 		r.beam.seed(s.Slots, min(max(int(s.Slots)/seedShare, leastSeeds), mostSeeds))
 	}
-	r.beam.widen(p.ef)
 	r.startPending(s)
 	ok := false
 	if p.way == Within {
@@ -386,7 +390,6 @@ func (r *searcher) walk(s *Search, p *plan) bool {
 	}
 	b.within, b.visible = s.Within, r.visible(s)
 	b.reset(p.ef)
-	b.keep(p.keeps)
 	// Before the walk: what is linked in between is met there.
 	r.startPending(s)
 	b.start(p.from...)
