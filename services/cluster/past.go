@@ -35,15 +35,11 @@ func (s *Shard) Past(ctx context.Context, at Past, fn func(db *engine.DB) error)
 	if newest := s.db.LSN(); at.LSN > newest {
 		return fault.Invalid(doing, fmt.Sprintf("LSN %d is none yet: the newest commit is %d", at.LSN, newest), "give an earlier one, or a time")
 	}
-	if !s.past.TryLock() {
-		return &fault.Error{Kind: fault.ErrBusy, What: doing, Why: "another one is being made", Do: "try again when it is done"}
-	}
-	defer s.past.Unlock()
-	dir := s.o.Dir + ".past"
-	if err := dropFolder(dir); err != nil {
+	dir, done, err := s.beside(doing)
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dropFolder(dir)) }()
+	defer func() { err = errors.Join(err, done()) }()
 	o := s.o
 	f, err := openFollower(ctx, &o, s.log, dir)
 	if err != nil {
@@ -61,6 +57,23 @@ func (s *Shard) Past(ctx context.Context, at Past, fn func(db *engine.DB) error)
 		return err
 	}
 	return errors.Join(fn(db), db.Close())
+}
+
+// beside is an empty folder for a copy of the shard, until done is called. ErrBusy: there is one.
+func (s *Shard) beside(doing string) (dir string, done func() error, err error) {
+	if !s.copying.TryLock() {
+		return "", nil, &fault.Error{Kind: fault.ErrBusy, What: doing, Why: "another copy of it is being made", Do: "try again when that is done"}
+	}
+	dir = s.o.Dir + ".copy"
+	done = func() error {
+		defer s.copying.Unlock()
+		return dropFolder(dir)
+	}
+	if err := dropFolder(dir); err != nil { // of a process that was killed
+		s.copying.Unlock()
+		return "", nil, err
+	}
+	return dir, done, nil
 }
 
 // backTo brings an empty folder to an earlier state.

@@ -87,10 +87,10 @@ type Shard struct {
 	epoch uint64
 	began time.Time // when the opening began
 
-	stop context.CancelFunc
-	work sync.WaitGroup // what renews the lease and makes snapshots
-	past sync.Mutex     // held while an earlier state is made
-	done chan struct{}  // closed when it is owned no more
+	stop    context.CancelFunc
+	work    sync.WaitGroup // what renews the lease and makes snapshots
+	copying sync.Mutex     // held while a copy is made
+	done    chan struct{}  // closed when it is owned no more
 
 	closing sync.Once
 	mu      sync.Mutex

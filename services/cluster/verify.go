@@ -28,13 +28,13 @@ var errEnough = errors.New("enough was read")
 
 // Verify makes a copy of the shard from its log, as a machine would that takes it over with nothing, in a folder
 // beside its own, and compares all keys and values with those of the owner; then it checks the copy, deeply. Calls
-// go on meanwhile. The folder is removed.
+// go on meanwhile. The folder is removed. ErrBusy: another copy is being made.
 func (s *Shard) Verify(ctx context.Context) (v Verification, err error) {
-	dir := s.o.Dir + ".verify"
-	if err := dropFolder(dir); err != nil {
+	dir, done, err := s.beside(s.o.doing("verify"))
+	if err != nil {
 		return v, err
 	}
-	defer func() { err = errors.Join(err, dropFolder(dir)) }()
+	defer func() { err = errors.Join(err, done()) }()
 	o := s.o
 	f, err := openFollower(ctx, &o, s.log, dir)
 	if err != nil {

@@ -95,12 +95,14 @@ func TestPast(t *testing.T) {
 	err = s.Past(t.Context(), cluster.Past{LSN: states[7].lsn}, func(*engine.DB) error {
 		_, _, err := was(cluster.Past{LSN: states[7].lsn})
 		wantKind(t, "two at once", err, memory.ErrBusy)
+		_, err = s.Verify(t.Context())
+		wantKind(t, "a verification beside it", err, memory.ErrBusy)
 		return nil
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Lstat(r.folder("a") + ".past"); err == nil {
+	if _, err := os.Lstat(r.folder("a") + ".copy"); err == nil {
 		t.Error("the folder is there still")
 	}
 	verified(t, s)
