@@ -79,7 +79,7 @@ func (h *hop) absorb(n int, visited *slotSet) {
 
 func (p *widePool) insert(cost float32, id uint32, ef int) {
 	at, n := 0, len(p.costs)
-	for n > 0 { // without a branch on what it finds, as in beam.insert
+	for n > 0 { // as in beam.insert
 		half := (n + 1) >> 1
 		if p.costs[at+half-1] <= cost {
 			at += half
