@@ -79,7 +79,7 @@ func (h *hop) absorb(n int, visited *slotSet) {
 
 func (p *widePool) insert(cost float32, id uint32, ef int) {
 	at, n := 0, len(p.costs)
-	for n > 0 { // without a branch on what it finds, as in beam.insert
+	for n > 0 { // as in beam.insert
 		half := (n + 1) >> 1
 		if p.costs[at+half-1] <= cost {
 			at += half
@@ -216,15 +216,36 @@ func (b *beam) hop(h *hop, k *blocks, budget int) {
 		} else {
 			h.byCodes(b, slot)
 		}
-		if next, ok := h.peek(); ok {
-			fetch(next)
-		}
+		h.ahead(fetch)
 		if key[0] > b.bar() && !b.hides(slot) {
 			b.insert(key[0], slot|markExpanded)
 		}
 		if twins {
 			b.addTwins(slot, key[0])
 		}
+	}
+}
+
+// hopAhead is how many of the open candidates are fetched before each hop: those behind the
+// best one are most often followed soon. With four a walk took .84 to .88 times as long as with
+// the best one alone (60,000 rows of MNIST and of the mixture, 14 and 32 candidates).
+const hopAhead = 4
+
+// ahead has the candidates fetched that are likely to be followed next.
+func (h *hop) ahead(fetch func(slot uint32)) {
+	if h.ef > simd.PoolRoom {
+		if next, ok := h.peek(); ok {
+			fetch(next)
+		}
+		return
+	}
+	open := h.open
+	for range hopAhead {
+		if open == 0 {
+			return
+		}
+		fetch(h.pool.IDs[simd.First(open)&(simd.PoolRoom-1)])
+		open &= open - 1
 	}
 }
 
