@@ -92,6 +92,9 @@ the plan.`
 			return a.recallQueries(cmd.Context(), v, queries, q)
 		}
 		q.Text, q.WithVectors = strings.Join(args, " "), vectors
+		if a.everyone {
+			return a.recallEveryone(cmd, &q)
+		}
 		return a.recall(cmd.Context(), v, q)
 	}
 	return cmd
@@ -140,16 +143,30 @@ func (a *app) recall(ctx context.Context, v *vectorModel, q memory.Query) error 
 		if err != nil {
 			return err
 		}
-		if a.json {
-			err = a.printHitsJSON(r, q)
-		} else {
-			if r.Unembedded != "" {
-				a.note("the query has no vector, and its text alone was searched: %s", r.Unembedded)
-			}
-			err = a.printHits(r, q.Explain)
+		found := foundHits{Plan: r.Plan, Unembedded: r.Unembedded}
+		for _, h := range r.Hits {
+			found.Hits = append(found.Hits, exchange.NewHit(h, q))
 		}
-		return cmp.Or(err, a.endUnreadable(&lost))
+		return cmp.Or(a.printAnswer(&found), a.endUnreadable(&lost))
 	})
+}
+
+// foundHits are what a query found, as the answer of a server has it.
+type foundHits struct {
+	Hits       []exchange.Hit `json:"hits"`
+	Plan       *memory.Plan   `json:"-"` // which is not read from answers
+	Unembedded string         `json:"unembedded"`
+	Unreadable int            `json:"unreadable"`
+}
+
+func (a *app) printAnswer(r *foundHits) error {
+	if a.json {
+		return a.printHitsJSON(r)
+	}
+	if r.Unembedded != "" {
+		a.note("the query has no vector, and its text alone was searched: %s", r.Unembedded)
+	}
+	return a.printHits(r)
 }
 
 // recall is Recall, which goes on by the text of a query that cannot be embedded, whatever its
@@ -196,9 +213,9 @@ type unembeddedJSON struct {
 	Unembedded string `json:"unembedded"`
 }
 
-func (a *app) printHitsJSON(r memory.Result, q memory.Query) error {
-	for _, h := range r.Hits {
-		if err := a.printJSON(exchange.NewHit(h, q)); err != nil {
+func (a *app) printHitsJSON(r *foundHits) error {
+	for i := range r.Hits {
+		if err := a.printJSON(r.Hits[i]); err != nil {
 			return err
 		}
 	}
@@ -211,12 +228,13 @@ func (a *app) printHitsJSON(r memory.Result, q memory.Query) error {
 	return nil
 }
 
-func (a *app) printHits(r memory.Result, explain bool) error {
+func (a *app) printHits(r *foundHits) error {
 	if len(r.Hits) == 0 {
 		a.note("nothing was found")
 	}
 	t := a.rows("SCORE", "ID", "TEXT")
-	for _, h := range r.Hits {
+	for i := range r.Hits {
+		h := &r.Hits[i]
 		text := h.Text
 		if t.csv == nil {
 			text = memory.Highlight(h.Text, h.Spans, "«", "»")
@@ -230,8 +248,8 @@ func (a *app) printHits(r memory.Result, explain bool) error {
 		if h.Near && t.csv == nil {
 			t.shown.note("by words near those of the query alone")
 		}
-		if explain && t.csv == nil {
-			t.shown.note(partsText(h.Parts))
+		if h.Parts != nil && t.csv == nil {
+			t.shown.note(partsText(*h.Parts))
 		}
 	}
 	if err := t.end(); err != nil || r.Plan == nil {

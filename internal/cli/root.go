@@ -31,6 +31,8 @@ type app struct {
 	args []string
 	// forwarded: another program has run the verb, with this exit code.
 	forwarded *int
+	// everyone: the server has several databases, and all are asked by the verb.
+	everyone bool
 	// salvage opens a database that is damaged with what is whole.
 	salvage bool
 

@@ -111,7 +111,8 @@ func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 	case !beside.IsURL(a.dir):
 	case !lone:
 		code, err = a.runOnServer(cmd)
-		return true, code, err
+		a.everyone = err == nil && code == OfEveryone
+		return !a.everyone, code, err
 	case slices.Contains([]string{"demo", "restore"}, topVerb(cmd)):
 		return false, 0, usagef(cmd, "it works on a folder, and --db %s is a server", a.dir)
 	}

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"slices"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -16,10 +18,9 @@ var exact = []string{"store", "kv", "note", "session", "graph", "usage add", "us
 // Whose is whose things a command line is about, for a server that has them in one of several
 // databases: the user, or the agent of what has no user. named is false where it is about more than
 // one owner's, or does not say.
-func Whose(args []string, key []memory.Scope) (o scope.Owner, named bool) {
-	root := (&app{console: console{getenv: func(string) string { return "" }}}).root()
-	cmd, rest, err := root.Find(args)
-	if err != nil || cmd.ParseFlags(rest) != nil { // the verb says what is wrong, wherever it runs
+func Whose(ctx context.Context, args []string, key []memory.Scope) (o scope.Owner, named bool) {
+	cmd, ok := parsed(ctx, args)
+	if !ok { // the verb says what is wrong, wherever it runs
 		return o, false
 	}
 	given := func(name string) (*pflag.Flag, string) {
@@ -51,4 +52,25 @@ func Whose(args []string, key []memory.Scope) (o scope.Owner, named bool) {
 	}
 	o = scope.Owner{Agent: agent}
 	return o, agent != "" && (none || (slices.Contains(exact, topVerb(cmd)) || slices.Contains(exact, verbOf(cmd))))
+}
+
+// OfEveryone is the exit code by which a server has its client ask all databases, where a verb that Merges is about
+// more than one owner's things. Nothing was printed.
+const OfEveryone = 64
+
+// Merges reports whether all databases of a server answer a command line as one, by a call of the native interface.
+func Merges(ctx context.Context, args []string) bool {
+	cmd, ok := parsed(ctx, args)
+	return ok && topVerb(cmd) == "recall" && !cmd.Flags().Changed("queries")
+}
+
+// parsed is the verb of a command line with its flags; ok is false where it is none.
+func parsed(ctx context.Context, args []string) (cmd *cobra.Command, ok bool) {
+	root := (&app{console: console{getenv: func(string) string { return "" }}}).root()
+	cmd, rest, err := root.Find(args)
+	if err != nil {
+		return nil, false
+	}
+	cmd.SetContext(ctx) // by which flags are read
+	return cmd, cmd.ParseFlags(rest) == nil
 }

@@ -30,11 +30,24 @@ func TestWhose(t *testing.T) {
 		{"list", []memory.Scope{{User: "ada"}}, scope.Owner{User: "ada"}, true},
 		{"list --user bob", []memory.Scope{{User: "ada"}}, scope.Owner{User: "ada"}, true}, // which is refused there
 		{"list", []memory.Scope{{User: "ada"}, {User: "bob"}}, scope.Owner{}, false},
+		{`recall tea --user ada --filter "role = user"`, nil, scope.Owner{User: "ada"}, true},
+		{`list --user ada --filter "role ="`, nil, scope.Owner{}, false},
 		{"nonsense --user ada", nil, scope.Owner{}, false},
 		{"list --nonsense --user ada", nil, scope.Owner{}, false},
 	} {
-		if o, named := Whose(shellSplit(c.line), c.key); named != c.named || named && o != c.want {
+		if o, named := Whose(t.Context(), shellSplit(c.line), c.key); named != c.named || named && o != c.want {
 			t.Errorf("%s: %+v %v, want %+v %v", c.line, o, named, c.want, c.named)
+		}
+	}
+}
+
+func TestMerges(t *testing.T) {
+	for line, want := range map[string]bool{
+		"recall tea --all-scopes": true, `recall tea --agent planner --filter "role = user"`: true,
+		"recall --queries a.jsonl --all-scopes": false, "list --all-scopes": false, "recall tea --nonsense": false, "nonsense": false,
+	} {
+		if got := Merges(t.Context(), shellSplit(line)); got != want {
+			t.Errorf("%s: %v", line, got)
 		}
 	}
 }

@@ -105,7 +105,13 @@ func TestCluster(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"recall", "tea", "--agent", "planner"}, exitUsage, "--user"},
+		{[]string{"recall", "tea", "--agent", "planner"}, 0, "tea number 7"},
+		{[]string{"recall", "number 7", "--all-scopes", "--limit", "1", "--highlight"}, 0, "tea «number» «7»"},
+		{[]string{"recall", "tea", "--scope", `{"user":"user3"}`, "--scope", `{"user":"user4"}`, "--json"}, 0, `"id":"m4"`},
+		{[]string{"recall", "tea", "--all-scopes", "--filter", `user = 'user5'`}, 0, "tea number 5"},
+		{[]string{"recall", "tea", "--user", "user5", "--filter", `user = 'user5'`}, 0, "tea number 5"},
+		{[]string{"recall", "tea", "--all-scopes", "--explain"}, exitFailed, "leave"},
+		{[]string{"recall", "--queries", "none", "--all-scopes"}, exitUsage, "--user"},
 		{[]string{"stats"}, exitUsage, "/shards/0"},
 		{[]string{"cluster", "move", "0", "c"}, exitNotFound, "no node named c"},
 		{[]string{"cluster", "move", "9", "a"}, exitFailed, "no such shard"},

@@ -92,9 +92,12 @@ func (v *clusterVerbs) route(c *server.Call, conn *beside.Conn, r *beside.Reques
 		if !c.Admin() {
 			scopes = c.Key.Scopes
 		}
-		o, named := cli.Whose(r.Args, scopes)
+		o, named := cli.Whose(c.Context(), r.Args, scopes)
+		if !named && cli.Merges(c.Context(), r.Args) {
+			return conn.Serve(c.Context(), r, func(context.Context, *beside.Session) int { return cli.OfEveryone })
+		}
 		if !named {
-			return v.refuse(c, conn, r, exitUsage, errors.New("the server is a cluster, whose shards each have some users: name one with --user, or as an administrator a shard, as --db http://HOST:PORT/shards/0"))
+			return v.refuse(c, conn, r, exitUsage, errors.New("the server is a cluster, whose shards each have some users: name one with --user, or as an administrator a shard, as --db http://HOST:PORT/shards/0; lists and counts of all are merged over REST"))
 		}
 		shard = cluster.ShardOf(o, v.t.Count())
 	}
