@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -49,5 +52,31 @@ func TestMerges(t *testing.T) {
 		if got := Merges(t.Context(), shellSplit(line)); got != want {
 			t.Errorf("%s: %v", line, got)
 		}
+	}
+}
+
+// TestWhoseOfAll: the lines of the help are read, whatever flags they have.
+func TestWhoseOfAll(t *testing.T) {
+	seen := 0
+	var read func(cmd *cobra.Command)
+	read = func(cmd *cobra.Command) {
+		for line := range strings.Lines(cmd.Example) {
+			args := shellSplit(strings.TrimSpace(line))
+			if len(args) < 2 || args[0] != "memdbctl" {
+				continue
+			}
+			if _, ok := parsed(t.Context(), args[1:]); !ok && !strings.ContainsAny(line, "|<>") {
+				t.Errorf("%s is not read", line)
+			}
+			Whose(t.Context(), args[1:], nil)
+			seen++
+		}
+		for _, c := range cmd.Commands() {
+			read(c)
+		}
+	}
+	read((&app{console: console{getenv: func(string) string { return "" }}}).root())
+	if seen < 100 {
+		t.Errorf("%d lines", seen)
 	}
 }
