@@ -1,11 +1,19 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -48,9 +56,140 @@ func (a *app) recallEveryone(cmd *cobra.Command, q *memory.Query) error {
 	if err != nil {
 		return err
 	}
-	lost := unreadable{n: found.Unreadable, first: errors.New("a database of the server has lost it")}
-	if err := a.printAnswer(&found); err != nil {
+	return cmp.Or(a.printAnswer(&found), a.endLost(found.Unreadable))
+}
+
+// endLost says what the databases of a server could not read.
+func (a *app) endLost(n int) error {
+	return a.endUnreadable(&unreadable{n: n, first: errors.New("a database of the server has lost it")})
+}
+
+// listEveryone has a server list or count the memories of all of its databases.
+func (a *app) listEveryone(cmd *cobra.Command, l *listing) error {
+	n, err := a.node(cmd)
+	if err != nil {
 		return err
 	}
-	return a.endUnreadable(&lost)
+	asked := ofScope(l.Scope, l.AllScopes)
+	if l.Filter != nil {
+		asked.Set("filter", compactJSON(l.Filter))
+	}
+	if l.count {
+		var of struct {
+			Count int `json:"count"`
+		}
+		if err := n.call(cmd.Context(), http.MethodGet, nativePath+"/count?"+asked.Encode(), noShard, nil, &of); err != nil {
+			return err
+		}
+		return a.printCount(of.Count)
+	}
+	asked.Set("limit", strconv.Itoa(l.Limit))
+	if l.all {
+		asked.Set("limit", strconv.Itoa(memory.MaxLimit))
+	}
+	for name, value := range map[string]string{"order_by": l.OrderBy, "after": l.Cursor} {
+		if value != "" {
+			asked.Set(name, value)
+		}
+	}
+	for name, set := range map[string]bool{"descending": l.Descending, "vectors": l.WithVectors} {
+		if set {
+			asked.Set(name, "true")
+		}
+	}
+	t, lost := a.memoryRows(), 0
+	for {
+		var page []exchange.Record
+		end, err := n.lines(cmd.Context(), nativePath+"/memories?"+asked.Encode(), func(line []byte) error {
+			var m exchange.Record
+			err := json.Unmarshal(line, &m)
+			page = append(page, m)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		lost += end.Unreadable
+		switch err = t.addPage(page); {
+		case err != nil:
+			return err
+		case end.Next == "":
+			return a.endLost(lost)
+		case !l.all:
+			return cmp.Or(a.printNext(end.Next), a.endLost(lost))
+		}
+		asked.Set("after", end.Next)
+	}
+}
+
+// groupEveryone has a server add up the groups of all of its databases.
+func (a *app) groupEveryone(cmd *cobra.Command, q *memory.GroupQuery) error {
+	n, err := a.node(cmd)
+	if err != nil {
+		return err
+	}
+	asked := ofScope(q.Scope, q.AllScopes)
+	asked.Set("by", string(q.By))
+	var sizes []memory.GroupSize
+	end, err := n.lines(cmd.Context(), nativePath+"/groups?"+asked.Encode(), func(line []byte) error {
+		var g memory.GroupSize
+		err := json.Unmarshal(line, &g)
+		sizes = append(sizes, g)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return cmp.Or(a.printGroups(sizes), a.endLost(end.Unreadable))
+}
+
+// ofScope are the parameters that say of whom a server is asked.
+func ofScope(s memory.Scope, all bool) url.Values {
+	asked := url.Values{}
+	for _, p := range scopeParts(s) {
+		if p.value != "" {
+			asked.Set(p.name, p.value)
+		}
+	}
+	if all {
+		asked.Set("all_scopes", "true")
+	}
+	return asked
+}
+
+// linesEnd is the last line of an answer in lines.
+type linesEnd struct {
+	End        bool   `json:"end"`
+	Next       string `json:"next"`
+	Unreadable int    `json:"unreadable"`
+}
+
+// lines asks for an answer in lines of JSON, and calls fn with each but the last.
+func (n *node) lines(ctx context.Context, path string, fn func(line []byte) error) (end linesEnd, err error) {
+	reply, err := n.ask(ctx, http.MethodGet, path, noShard, nil, "")
+	if err != nil {
+		return end, err
+	}
+	defer func() { _ = reply.Body.Close() }()
+	cut := func(err error) error {
+		return &memory.Error{Kind: memory.ErrFailed, What: "read the answer of " + n.at, Why: "it was cut off", Cause: err, Do: "try again"}
+	}
+	lines := bufio.NewReaderSize(reply.Body, 1<<16)
+	for {
+		line, err := lines.ReadBytes('\n')
+		switch {
+		case err != nil: // before the last line
+			return end, cut(err)
+		case bytes.HasPrefix(line, []byte(`{"error":`)):
+			return end, n.refused(http.StatusInternalServerError, line)
+		case bytes.HasPrefix(line, []byte(`{"end":`)):
+			if err := json.Unmarshal(line, &end); err != nil {
+				return end, cut(err)
+			}
+			return end, nil
+		}
+		if err := fn(line); err != nil {
+			return end, cut(err)
+		}
+	}
 }

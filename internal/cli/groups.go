@@ -25,6 +25,9 @@ that is empty in a group means none.`
 	cmd.Flags().StringVar((*string)(&q.By), "by", string(memory.GroupOwner), "user, agent, owner or run")
 	complete(cmd, "by", string(memory.GroupUser), string(memory.GroupAgent), string(memory.GroupOwner), string(memory.GroupRun))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if a.everyone {
+			return a.groupEveryone(cmd, &q)
+		}
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
 			sizes, err := db.Memories().Groups(ctx, q)

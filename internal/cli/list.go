@@ -56,6 +56,9 @@ with --json as {"next":CURSOR}. The output itself is memories and nothing else.
 			return err
 		}
 		withNone(cmd, &l.Filter)
+		if a.everyone {
+			return a.listEveryone(cmd, &l)
+		}
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error { return a.list(ctx, db, &l) })
 	}
@@ -90,11 +93,7 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 		if err != nil {
 			return err
 		}
-		if a.json {
-			return a.printJSON(map[string]int{"count": n})
-		}
-		a.printf("%d\n", n)
-		return nil
+		return a.printCount(n)
 	case l.all:
 		l.Limit = memory.MaxLimit
 	}
@@ -106,7 +105,11 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 		if err != nil {
 			return err
 		}
-		err = t.addPage(page, l.WithVectors)
+		shown := make([]exchange.Record, len(page.Memories))
+		for i, m := range page.Memories {
+			shown[i] = exchange.Show(m, l.WithVectors)
+		}
+		err = t.addPage(shown)
 		switch {
 		case err != nil:
 			return err
@@ -117,6 +120,14 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 		}
 		l.Cursor = page.Next
 	}
+}
+
+func (a *app) printCount(n int) error {
+	if a.json {
+		return a.printJSON(map[string]int{"count": n})
+	}
+	a.printf("%d\n", n)
+	return nil
 }
 
 // checkLimit refuses what the engine would, and a zero, which is the engine's
@@ -137,8 +148,9 @@ func (a *app) memoryRows() *rows {
 }
 
 // addPage prints a page of memories.
-func (r *rows) addPage(page memory.Page, vectors bool) error {
-	for _, m := range page.Memories {
+func (r *rows) addPage(page []exchange.Record) error {
+	for i := range page {
+		m := &page[i]
 		cells := []any{strconv.FormatUint(m.Seq, 10), m.ID, string(m.Role), m.Text}
 		if r.csv != nil {
 			metadata := ""
@@ -150,7 +162,7 @@ func (r *rows) addPage(page memory.Page, vectors bool) error {
 				digits(m.Importance), digits(m.Confidence), m.CreatedAt.Format(time.RFC3339Nano), m.UpdatedAt.Format(time.RFC3339Nano),
 			}
 		}
-		if err := r.add(exchange.Show(m, vectors), cells...); err != nil {
+		if err := r.add(m, cells...); err != nil {
 			return err
 		}
 	}

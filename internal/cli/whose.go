@@ -61,7 +61,16 @@ const OfEveryone = 64
 // Merges reports whether all databases of a server answer a command line as one, by a call of the native interface.
 func Merges(ctx context.Context, args []string) bool {
 	cmd, ok := parsed(ctx, args)
-	return ok && topVerb(cmd) == "recall" && !cmd.Flags().Changed("queries")
+	if !ok {
+		return false
+	}
+	switch topVerb(cmd) {
+	case "list", "groups":
+		return true
+	case "recall":
+		return !cmd.Flags().Changed("queries")
+	}
+	return false
 }
 
 // parsed is the verb of a command line with its flags; ok is false where it is none.

@@ -47,7 +47,7 @@ func TestWhose(t *testing.T) {
 func TestMerges(t *testing.T) {
 	for line, want := range map[string]bool{
 		"recall tea --all-scopes": true, `recall tea --agent planner --filter "role = user"`: true,
-		"recall --queries a.jsonl --all-scopes": false, "list --all-scopes": false, "recall tea --nonsense": false, "nonsense": false,
+		"recall --queries a.jsonl --all-scopes": false, "list --all-scopes": true, "groups --by user --all-scopes": true, "stats": false, "recall tea --nonsense": false, "nonsense": false,
 	} {
 		if got := Merges(t.Context(), shellSplit(line)); got != want {
 			t.Errorf("%s: %v", line, got)

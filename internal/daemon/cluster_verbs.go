@@ -97,7 +97,7 @@ func (v *clusterVerbs) route(c *server.Call, conn *beside.Conn, r *beside.Reques
 			return conn.Serve(c.Context(), r, func(context.Context, *beside.Session) int { return cli.OfEveryone })
 		}
 		if !named {
-			return v.refuse(c, conn, r, exitUsage, errors.New("the server is a cluster, whose shards each have some users: name one with --user, or as an administrator a shard, as --db http://HOST:PORT/shards/0; lists and counts of all are merged over REST"))
+			return v.refuse(c, conn, r, exitUsage, errors.New("the server is a cluster, whose shards each have some users: name one with --user, or as an administrator a shard, as --db http://HOST:PORT/shards/0"))
 		}
 		shard = cluster.ShardOf(o, v.t.Count())
 	}
