@@ -31,7 +31,7 @@ func TestKeys(t *testing.T) {
 	until := func(what string, so func() error) {
 		t.Helper()
 		var err error
-		for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+		for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
 			if err = so(); err == nil {
 				return
 			}

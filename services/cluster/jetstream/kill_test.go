@@ -78,7 +78,7 @@ func (o *told) await(t *testing.T, more int) time.Duration {
 	t.Helper()
 	began := time.Now()
 	from, _ := o.now()
-	for limit := began.Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+	for limit := began.Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		if n, _ := o.now(); n >= from+more {
 			return time.Since(began)
 		}
@@ -192,7 +192,7 @@ func TestKill(t *testing.T) {
 // settled waits until the log and the leases have all their replicas again, so that the next round kills one of three.
 func settled(t *testing.T, s *servers) {
 	t.Helper()
-	for limit := time.Now().Add(30 * time.Second); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
+	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(100 * time.Millisecond) {
 		url, _ := jetstream.URLs(password, s.addresses...)
 		nc, err := nats.Connect(url)
 		if err != nil {
@@ -209,6 +209,7 @@ func settled(t *testing.T, s *servers) {
 			return
 		}
 	}
+	t.Fatal("the servers do not have all replicas again")
 }
 
 // replicated reports whether a stream has a leader and two who follow it.
@@ -228,7 +229,7 @@ func replicated(ctx context.Context, js natsjs.JetStream, name string) bool {
 // judge opens the shard with nothing but its log, and compares it with what was acknowledged.
 func judge(t *testing.T, b cluster.Backend, dir string, o *told) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	s, err := owned(ctx, shardOptions(b, "judge", dir))
 	if err != nil {

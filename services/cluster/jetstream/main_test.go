@@ -28,6 +28,9 @@ const (
 	clusterID = "6f1c0a52-3f54-4f6e-9a3b-0a4f5f0c9d11"
 	password  = "secret"
 	roleEnv   = "MEMDB_JETSTREAM_ROLE"
+	// patience is how long a test waits for what must come: three servers that sync each write share a disk with all
+	// else.
+	patience = 4 * time.Minute
 )
 
 // TestMain is also the main of the processes that tests start.
@@ -151,7 +154,7 @@ func (s *servers) connect() *jetstream.Backend {
 }
 
 func connect(ctx context.Context, addresses []string, insecure bool) (*jetstream.Backend, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	o := jetstream.Options{Insecure: insecure}
 	o.URL, o.SystemURL = jetstream.URLs(password, addresses...)

@@ -126,7 +126,7 @@ func (p *proxy) part(cut bool) {
 // until waits for something.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(30 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("it did not come to pass: " + what)
 		}
@@ -145,7 +145,7 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = through.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	open := func(b cluster.Backend, node string) *cluster.Shard {
 		t.Helper()

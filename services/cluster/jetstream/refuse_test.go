@@ -50,7 +50,7 @@ func TestRefuses(t *testing.T) {
 		{"an authority that is not there", jetstream.Options{URL: url, Insecure: true, CA: filepath.Join(t.TempDir(), "none.pem")}, memory.ErrInvalid},
 		{"TLS where there is none", jetstream.Options{URL: "tls" + url[len("nats"):], Insecure: true}, memory.ErrInvalid},
 	} {
-		limit := 30 * time.Second
+		limit := patience
 		if errors.Is(c.kind, cluster.ErrUnavailable) { // it waits for what does not come
 			limit = 2 * time.Second
 		}
@@ -236,7 +236,7 @@ func testLeases(t *testing.T, ls cluster.Leases) {
 	if l, err = ls.Acquire(ctx, 3, "b"); err != nil {
 		t.Fatal(err)
 	}
-	for limit := time.Now().Add(time.Minute); ; {
+	for limit := time.Now().Add(patience); ; {
 		if _, err = ls.Acquire(ctx, 3, "c"); err == nil {
 			break
 		}
