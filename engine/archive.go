@@ -218,7 +218,7 @@ func (a *archiver) frame(batches []store.Written) *wal.Frame {
 	f := &wal.Frame{Timeline: timelineOf(a.db.store), Kind: wal.Batches, First: batches[0].Number, Since: a.lsn(), LSN: a.lsn(), Time: a.at}
 	for _, b := range batches {
 		if b.LSN == 0 { // of the log of the store, or of before the first commit
-			b.LSN, b.Time = lastCommit(b.Repr)
+			b.LSN, b.Time = NewestCommit(b.Repr)
 		}
 		if b.LSN > f.LSN {
 			f.LSN, f.Time = b.LSN, b.Time

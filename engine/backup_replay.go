@@ -174,7 +174,7 @@ func (r *replay) batch(repr []byte) (done bool, err error) {
 
 // skip passes over a batch that is there already; behind the one with the newest commit all else follows.
 func (r *replay) skip(repr []byte) {
-	lsn, _ := lastCommit(repr)
+	lsn, _ := NewestCommit(repr)
 	if lsn >= r.known {
 		r.known = 0
 	}

@@ -51,9 +51,10 @@ func (c keyChange) logged() (lsn uint64, ok bool) {
 	return layout.ParseLSNKey(c.key)
 }
 
-// lastCommit is the newest commit in a batch and when it was made, 0 and 0 where there is none.
-func lastCommit(repr []byte) (lsn uint64, at int64) {
-	err := changesOf(repr, func(c keyChange) error {
+// NewestCommit is the newest commit in a batch of a frame and when it was made, in Unix milliseconds; 0 and 0 where
+// there is none.
+func NewestCommit(batch []byte) (lsn uint64, at int64) {
+	err := changesOf(batch, func(c keyChange) error {
 		if n, ok := c.logged(); ok && n > lsn {
 			lsn, at = n, layout.LoggedTime(c.value)
 		}
@@ -64,10 +65,6 @@ func lastCommit(repr []byte) (lsn uint64, at int64) {
 	}
 	return lsn, at
 }
-
-// NewestCommit is the newest commit in a batch of a frame and when it was made, in Unix milliseconds; 0 and 0 where
-// there is none.
-func NewestCommit(batch []byte) (lsn uint64, at int64) { return lastCommit(batch) }
 
 // erases reports whether the change ends an erasure.
 func (c keyChange) erases() bool {

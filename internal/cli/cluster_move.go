@@ -294,26 +294,41 @@ func (n *node) exportPath(ctx context.Context, shard *int, user string, past clu
 
 // export writes the lines of a shard, or of a user, without their end.
 func (n *node) export(ctx context.Context, path string, shard int, out io.Writer) (count int, err error) {
+	_, err = n.lines(ctx, path, shard, `{"type":"end"`, func(line []byte) error {
+		if _, err := out.Write(line); err != nil {
+			return outputError(err)
+		}
+		count++
+		return nil
+	})
+	return count, err
+}
+
+// lines asks for an answer in lines of JSON, calls fn with each but the last, which begins so, and returns that one.
+func (n *node) lines(ctx context.Context, path string, shard int, last string, fn func(line []byte) error) (end []byte, err error) {
 	reply, err := n.ask(ctx, http.MethodGet, path, shard, nil, "")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer func() { _ = reply.Body.Close() }()
 	lines := bufio.NewReaderSize(reply.Body, 1<<16)
 	for {
 		line, err := lines.ReadBytes('\n')
-		if err != nil { // before the end of the export
-			return count, &memory.Error{Kind: memory.ErrFailed, What: "export", Why: "the answer of " + n.at + " was cut off", Cause: err, Do: "try again"}
+		switch {
+		case err != nil: // before the last line
+			return nil, n.unread(err)
+		case bytes.HasPrefix(line, []byte(last)):
+			return line, nil
+		case bytes.HasPrefix(line, []byte(`{"error":`)):
+			return nil, n.refused(http.StatusInternalServerError, line)
 		}
-		if bytes.HasPrefix(line, []byte(`{"type":"end"`)) {
-			return count, nil
+		if err := fn(line); err != nil {
+			return nil, err
 		}
-		if bytes.HasPrefix(line, []byte(`{"error":`)) {
-			return count, n.refused(http.StatusInternalServerError, line)
-		}
-		if _, err := out.Write(line); err != nil {
-			return count, outputError(err)
-		}
-		count++
 	}
+}
+
+// unread is what a user is told of an answer that ends too soon.
+func (n *node) unread(err error) error {
+	return &memory.Error{Kind: memory.ErrFailed, What: "read the answer of " + n.at, Why: "it was cut off", Cause: err, Do: "try again"}
 }

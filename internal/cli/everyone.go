@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -100,12 +98,7 @@ func (a *app) listEveryone(cmd *cobra.Command, l *listing) error {
 	t, lost := a.memoryRows(), 0
 	for {
 		var page []exchange.Record
-		end, err := n.lines(cmd.Context(), nativePath+"/memories?"+asked.Encode(), func(line []byte) error {
-			var m exchange.Record
-			err := json.Unmarshal(line, &m)
-			page = append(page, m)
-			return err
-		})
+		end, err := answers(cmd.Context(), n, nativePath+"/memories?"+asked.Encode(), func(m exchange.Record) { page = append(page, m) })
 		if err != nil {
 			return err
 		}
@@ -131,12 +124,7 @@ func (a *app) groupEveryone(cmd *cobra.Command, q *memory.GroupQuery) error {
 	asked := ofScope(q.Scope, q.AllScopes)
 	asked.Set("by", string(q.By))
 	var sizes []memory.GroupSize
-	end, err := n.lines(cmd.Context(), nativePath+"/groups?"+asked.Encode(), func(line []byte) error {
-		var g memory.GroupSize
-		err := json.Unmarshal(line, &g)
-		sizes = append(sizes, g)
-		return err
-	})
+	end, err := answers(cmd.Context(), n, nativePath+"/groups?"+asked.Encode(), func(g memory.GroupSize) { sizes = append(sizes, g) })
 	if err != nil {
 		return err
 	}
@@ -159,37 +147,25 @@ func ofScope(s memory.Scope, all bool) url.Values {
 
 // linesEnd is the last line of an answer in lines.
 type linesEnd struct {
-	End        bool   `json:"end"`
 	Next       string `json:"next"`
 	Unreadable int    `json:"unreadable"`
 }
 
-// lines asks for an answer in lines of JSON, and calls fn with each but the last.
-func (n *node) lines(ctx context.Context, path string, fn func(line []byte) error) (end linesEnd, err error) {
-	reply, err := n.ask(ctx, http.MethodGet, path, noShard, nil, "")
+// answers reads each line of an answer into a new value, which it hands to fn, and returns the last line.
+func answers[T any](ctx context.Context, n *node, path string, fn func(v T)) (end linesEnd, err error) {
+	last, err := n.lines(ctx, path, noShard, `{"end":`, func(line []byte) error {
+		var v T
+		if err := json.Unmarshal(line, &v); err != nil {
+			return n.unread(err)
+		}
+		fn(v)
+		return nil
+	})
 	if err != nil {
 		return end, err
 	}
-	defer func() { _ = reply.Body.Close() }()
-	cut := func(err error) error {
-		return &memory.Error{Kind: memory.ErrFailed, What: "read the answer of " + n.at, Why: "it was cut off", Cause: err, Do: "try again"}
+	if err := json.Unmarshal(last, &end); err != nil {
+		return end, n.unread(err)
 	}
-	lines := bufio.NewReaderSize(reply.Body, 1<<16)
-	for {
-		line, err := lines.ReadBytes('\n')
-		switch {
-		case err != nil: // before the last line
-			return end, cut(err)
-		case bytes.HasPrefix(line, []byte(`{"error":`)):
-			return end, n.refused(http.StatusInternalServerError, line)
-		case bytes.HasPrefix(line, []byte(`{"end":`)):
-			if err := json.Unmarshal(line, &end); err != nil {
-				return end, cut(err)
-			}
-			return end, nil
-		}
-		if err := fn(line); err != nil {
-			return end, cut(err)
-		}
-	}
+	return end, nil
 }

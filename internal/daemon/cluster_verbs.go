@@ -93,10 +93,11 @@ func (v *clusterVerbs) route(c *server.Call, conn *beside.Conn, r *beside.Reques
 			scopes = c.Key.Scopes
 		}
 		o, named := cli.Whose(c.Context(), r.Args, scopes)
-		if !named && cli.Merges(c.Context(), r.Args) {
+		switch {
+		case named:
+		case cli.Merges(c.Context(), r.Args):
 			return conn.Serve(c.Context(), r, func(context.Context, *beside.Session) int { return cli.OfEveryone })
-		}
-		if !named {
+		default:
 			return v.refuse(c, conn, r, exitUsage, errors.New("the server is a cluster, whose shards each have some users: name one with --user, or as an administrator a shard, as --db http://HOST:PORT/shards/0"))
 		}
 		shard = cluster.ShardOf(o, v.t.Count())

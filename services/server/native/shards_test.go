@@ -452,6 +452,20 @@ func (e *letterEmbedder) Embed(_ context.Context, texts []string) ([][]float32, 
 	return vecs, nil
 }
 
+// foundHit is what tests look at of a hit.
+type foundHit struct {
+	ID    string
+	Score float64
+}
+
+// hitsOf are the hits of an answer.
+func hitsOf(t *testing.T, answer string) []foundHit {
+	t.Helper()
+	var of struct{ Hits []foundHit }
+	testdb.NoError(t, json.Unmarshal([]byte(answer), &of))
+	return of.Hits
+}
+
 // TestShardsRecall: a recall of all shards finds what one database with everything finds, in its order, by each
 // profile, and embeds the query once.
 func TestShardsRecall(t *testing.T) {
@@ -466,15 +480,7 @@ func TestShardsRecall(t *testing.T) {
 		w.want(i%3, "POST", "/memories", body, 201, "")
 		one.want(0, "POST", "/memories", body, 201, "")
 	}
-	type hit struct {
-		ID    string
-		Score float64
-	}
-	read := func(answer string) (hits []hit) {
-		var of struct{ Hits []hit }
-		testdb.NoError(t, json.Unmarshal([]byte(answer), &of))
-		return of.Hits
-	}
+	read := func(answer string) []foundHit { return hitsOf(t, answer) }
 	for _, profile := range []string{"text", "best", "vector", "hybrid"} {
 		for _, query := range []string{`"query":"green tea"`, `"query":"a journey by train","limit":120`, `"query":"number 17"`, `"query":"music","limit":3`, `"query":"zebra"`, `"query":"tea","filter":{"field":"kind","operator":"eq","value":"fact"}`} {
 			body := fmt.Sprintf(`{"agent":"planner",%s,"profile":%q,"only_words":true,"one_look":true,"no_touch":true}`, query, profile)
@@ -482,7 +488,7 @@ func TestShardsRecall(t *testing.T) {
 			for node := range 3 {
 				before := letters.asked.Load()
 				got := read(w.want(node, "POST", "/recall", body, 200, ""))
-				if !slices.EqualFunc(got, want, func(a, b hit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-3 }) {
+				if !slices.EqualFunc(got, want, func(a, b foundHit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-3 }) {
 					t.Errorf("node %d, %s %s:\n%v\nwant\n%v", node, profile, query, got, want)
 				}
 				if n := letters.asked.Load() - before; n > 1 {
@@ -568,15 +574,7 @@ func TestShardsRecallRealData(t *testing.T) {
 			testdb.NoError(t, err)
 		}
 	}
-	type hit struct {
-		ID    string
-		Score float64
-	}
-	read := func(answer string) (hits []hit) {
-		var of struct{ Hits []hit }
-		testdb.NoError(t, json.Unmarshal([]byte(answer), &of))
-		return of.Hits
-	}
+	read := func(answer string) []foundHit { return hitsOf(t, answer) }
 	found := 0
 	for i, question := range questions {
 		profile := []string{"best", "text", "best", "hybrid", "best", "vector"}[i%6]
@@ -584,7 +582,7 @@ func TestShardsRecallRealData(t *testing.T) {
 		body := fmt.Sprintf(`{"agent":"planner","query":%q,"profile":%q,"filter":%s,"limit":50,"only_words":true,"one_look":true,"no_touch":true}`, question, profile, filter)
 		want := read(one.want(0, "POST", "/recall", body, 200, "", server.ShardHeader, "0"))
 		got := read(w.want(i%2, "POST", "/recall", body, 200, ""))
-		if !slices.EqualFunc(got, want, func(a, b hit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-9 }) {
+		if !slices.EqualFunc(got, want, func(a, b foundHit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-9 }) {
 			t.Errorf("%s %q:\n%v\nwant\n%v", profile, question, got, want)
 		}
 		found += len(want)
