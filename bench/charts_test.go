@@ -95,6 +95,7 @@ var (
 	benchCommand = regexp.MustCompile("go\\s+-C\\s+\\S*bench\\s+run(?:\\s+-tags\\s+\\S+)?\\s+\\.\\s+([^`#]*)")
 	chartLink    = regexp.MustCompile(`\((?:docs/)?charts/([a-z-]+\.svg)\)`)
 	testCommand  = regexp.MustCompile(`go\s+(?:-C\s+\S+\s+)?(?:test|run)\s`)
+	shellWord    = regexp.MustCompile(`'[^']*'|\S+`)
 	manyNumbers  = regexp.MustCompile(`\d[\d,]{3,}|\d*\.\d+`)
 )
 
@@ -108,7 +109,10 @@ func TestCommandsOfPages(t *testing.T) {
 			if !strings.Contains(text, "`"+m[0]+"`") { // in a block, a command ends with its line
 				line, _, _ = strings.Cut(line, "\n")
 			}
-			args := strings.Fields(line)
+			args := shellWord.FindAllString(line, -1)
+			for i := range args {
+				args[i] = strings.Trim(args[i], "'")
+			}
 			found++
 			if len(args) == 0 || verbs[args[0]] != nil {
 				continue

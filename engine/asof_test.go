@@ -169,6 +169,7 @@ func TestRetainAfterClockAhead(t *testing.T) {
 			t.Fatalf("after %d seconds LSN %d is not retained", i+1, before)
 		}
 	}
+	janitorDone(t, db)
 	if n := countKeys(t, db, layout.KindTombstone); n > 12 {
 		t.Errorf("%d of 100 superseded versions are kept, of which 10 are of the last 10 seconds", n)
 	}

@@ -88,7 +88,7 @@ func TestExpiredInView(t *testing.T) {
 	err := db.View(t.Context(), func(tx *Tx) error {
 		clock.advance(2 * time.Minute)
 		mustExpire(t, db)
-		janitorDone(t, db)
+		janitorDoneBeside(t, db, tx.LSN())
 		if n := len(mustList(t, tx.Memories(), ada)); n != 1 {
 			t.Errorf("the View lists %d memories", n)
 		}

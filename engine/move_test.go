@@ -481,16 +481,12 @@ func TestMoveWaitsForDeaths(t *testing.T) {
 	storeTeas(t, db, 600)
 	db.waitSealed(t)
 	for range 2 { // small chunks are merged
-		if err := db.janitor.work(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		janitorDone(t, db)
 	}
 	moved := db.tables.Docs.Moved.Load()
 	deleteTeas(t, db)
 	next := nextDoc(t, db)
-	if err := db.janitor.work(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	janitorDone(t, db)
 	if n := nextDoc(t, db); db.tables.Docs.Moved.Load() != moved || n != next {
 		t.Errorf("moved as of LSN %d after %d, next document %d after %d", db.tables.Docs.Moved.Load(), moved, n, next)
 	}
