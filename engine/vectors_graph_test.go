@@ -672,3 +672,43 @@ func TestPlanSaysMiss(t *testing.T) {
 		}
 	}
 }
+
+// TestTinyProducts: products that no float32 holds rank as larger ones do, and are told.
+func TestTinyProducts(t *testing.T) {
+	rng, ada := rand.New(rand.NewPCG(1, 2)), memory.Scope{User: "ada"}
+	for _, limits := range []*spaces.Limits{nil, smallLimits()} {
+		for _, scale := range []float32{1e-12, 1e-25, 1e-37} {
+			db := openTest(t, vfs.NewMem(), setup{tuning: tuning{vectors: limits}})
+			if err := db.CreateSpace(t.Context(), SpaceConfig{Dim: 16, Metric: MetricDot}); err != nil {
+				t.Fatal(err)
+			}
+			vecs := map[string][]float32{}
+			for i := range 60 {
+				m := memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Embedding: randomVec(rng, 16)}
+				for k := range m.Embedding {
+					m.Embedding[k] *= scale
+				}
+				vecs[m.ID] = m.Embedding
+				mustStore(t, db.Memories(), m)
+			}
+			waitIndexed(t, db)
+			for _, query := range vecs {
+				best, most := "", 0.0
+				for id, v := range vecs {
+					if s := scoreBy(MetricDot, v, query); s > most {
+						best, most = id, s
+					}
+				}
+				q := memory.Query{Scope: ada, Embedding: query, Profile: memory.ProfileVector, Limit: 5, NoTouch: true}
+				hits := mustRecall(t, db.Memories(), q)
+				if len(hits) != 5 || hits[0].ID != best || math.Abs(hits[0].Score/most-1) > 1e-4 || hits[0].Parts.Cosine != hits[0].Score {
+					t.Fatalf("scale %g: %+v; the best is %s with %g", scale, hits, best, most)
+				}
+				why, err := db.Memories().Why(t.Context(), q, best)
+				if err != nil || why.Vector == nil || math.Abs(*why.Vector.Similarity/most-1) > 1e-4 {
+					t.Fatalf("scale %g: %+v, %v", scale, why, err)
+				}
+			}
+		}
+	}
+}

@@ -75,7 +75,8 @@ func newSearcher(x *Index) *searcher {
 }
 
 // Search returns the best hits for a query, best first, equal scores by slot:
-// min(K, what matches), never fewer. Scores are exact. That no better row was
+// min(K, what matches), never fewer. Scores are exact, as far as a float32 holds them: under
+// Dot, a query of tiny components is better made longer. That no better row was
 // missed is certain with Exact, as good as certain of a flat search, which is
 // what small sets of rows get, and likely of a walk over the graph. It returns
 // what [CheckVector] does for a query that doesn't fit, [ErrConfig] for a search

@@ -314,7 +314,7 @@ func headOf(text string) int {
 // voicesOf returns the languages of the beginning of a text.
 func voicesOf(text string) voices {
 	head := headOf(text)
-	if head == 0 {
+	if head == 0 && text != "" {
 		for head = detectBytes; head > 0 && !utf8.RuneStart(text[head]); head-- {
 		}
 	}

@@ -46,6 +46,15 @@ func TestDetect(t *testing.T) {
 	}
 }
 
+// TestNoText: what has no text is in no language.
+func TestNoText(t *testing.T) {
+	for _, a := range []*Analyzer{NewAuto(), NewEnglish()} {
+		if got := a.Languages(""); len(got) != 0 {
+			t.Errorf("no text is in %v", got)
+		}
+	}
+}
+
 // englishTexts are English, with what might be taken for another language.
 var englishTexts = []string{
 	passage, "Los Angeles, then San Francisco", "He said que sera, sera", "the café's naïve résumé of Señor Peña", "Dr. von Neumann was here",

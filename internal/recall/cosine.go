@@ -29,6 +29,7 @@ type cosines struct {
 	space *spaces.Space
 	est   *hnsw.Estimator
 	truth hnsw.Truth
+	unit  float64 // what they are to be multiplied by, see asked
 }
 
 func (c *cosines) close() {
@@ -47,7 +48,7 @@ func (r *recalling) allCosines(ctx context.Context) error { return r.cosines(ctx
 // The caller closes them.
 func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 	bounds := resized(&r.scratch.bounds, 2*len(docs))
-	r.cos = cosines{low: bounds[:len(docs)], high: bounds[len(docs):]}
+	r.cos = cosines{low: bounds[:len(docs)], high: bounds[len(docs):], unit: 1}
 	defer r.stage("vectors")
 	if r.q.Embedding == nil {
 		return r.lexicalCosines(ctx, docs)
@@ -57,10 +58,12 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 		noCosines(bounds)
 		return nil
 	}
-	est, err := s.Index.Estimator(r.q.Embedding, r.q.Exact)
+	vec, unit := r.asked(s)
+	est, err := s.Index.Estimator(vec, r.q.Exact)
 	if err != nil {
 		return err
 	}
+	r.cos.unit = unit
 	r.scratch.slots = append(r.scratch.slots[:0], r.slotsOf(s, docs)...)
 	r.cos.slots, r.cos.space, r.cos.est, r.cos.truth = r.scratch.slots, s, est, s.Truth(r.st)
 	if err := r.compare(ctx, r.cos.slots, est.Estimate); err != nil {
@@ -69,6 +72,31 @@ func (r *recalling) cosines(ctx context.Context, docs []uint32) error {
 	r.toSimilarities(r.cos.low, r.cos.high)
 	return nil
 }
+
+// asked is the vector that the index of a space is asked with, and what scores of it are to be
+// multiplied by. No float32 holds the product of two tiny vectors: a tiny query is made longer
+// by a power of two, which leaves the order of the products as it is.
+func (r *recalling) asked(s *spaces.Space) (vec []float32, unit float64) {
+	if s.Metric != hnsw.Dot || r.mixes() {
+		return r.q.Embedding, 1
+	}
+	most := 0.0
+	for _, v := range r.q.Embedding {
+		most = max(most, math.Abs(float64(v)))
+	}
+	_, exp := math.Frexp(most)
+	if most == 0 || exp > tinyExponent {
+		return r.q.Embedding, 1
+	}
+	vec = make([]float32, len(r.q.Embedding))
+	for i, v := range r.q.Embedding {
+		vec[i] = float32(math.Ldexp(float64(v), -exp))
+	}
+	return vec, math.Ldexp(1, exp)
+}
+
+// tinyExponent: a vector is tiny whose components are below two to this.
+const tinyExponent = -20
 
 // noCosines makes bounds those of documents without a similarity.
 func noCosines(bounds []float32) {
@@ -581,7 +609,8 @@ func (r *recalling) nearest(ctx context.Context, s *spaces.Space, k int, rough b
 	} else {
 		search.Within = r.in.SlotSet(s)
 	}
-	hits, err := s.Index.Search(ctx, r.q.Embedding, search)
+	vec, unit := r.asked(s)
+	hits, err := s.Index.Search(ctx, vec, search)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -589,7 +618,7 @@ func (r *recalling) nearest(ctx context.Context, s *spaces.Space, k int, rough b
 	docs, scores := make([]uint32, 0, len(hits)), make([]float64, 0, len(hits))
 	for _, h := range hits {
 		if doc := r.docIn(s, h.Slot); doc != doctable.None {
-			docs, scores = append(docs, doc), append(scores, float64(h.Score))
+			docs, scores = append(docs, doc), append(scores, float64(h.Score)*unit)
 		}
 	}
 	return docs, scores, nil

@@ -429,9 +429,14 @@ func (r *recalling) rankVector(ctx context.Context) ([]scored, error) {
 	rest := resized(&r.scratch.rest, n)
 	clear(rest)
 	alone := policy.Weights{Cosine: 1}
-	return r.join(docs[:n], r.keep, ceilings{rest, alone.Cosine, math.Inf(-1)}, func(_ int, c float64) (policy.Weights, policy.Signals) {
+	ranked, err := r.join(docs[:n], r.keep, ceilings{rest, alone.Cosine, math.Inf(-1)}, func(_ int, c float64) (policy.Weights, policy.Signals) {
 		return alone, policy.Signals{Cosine: c}
 	})
+	for i := range ranked {
+		ranked[i].score *= r.cos.unit
+		ranked[i].parts.Cosine *= r.cos.unit
+	}
+	return ranked, err
 }
 
 // rankHybrid scores candidates by every signal: all in scope where they are few

@@ -220,6 +220,7 @@ func (y *whying) compare(ctx context.Context) error {
 	}
 	y.w.Vector = &memory.WhyVector{Space: r.plan.Vector}
 	if !math.IsNaN(c) {
+		c *= r.cos.unit
 		y.w.Vector.Similarity = &c
 		return nil
 	}
