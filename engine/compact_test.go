@@ -28,6 +28,19 @@ func overwrite(t *testing.T, db *DB, n, bytes int) (last string) {
 	return last
 }
 
+// TestCompactEnds: Compact waits for no log that the store keeps to write it anew.
+func TestCompactEnds(t *testing.T) {
+	db := openTest(t, vfs.NewMem(), Options{})
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea"})
+	comes(t, "that Compact ends before its wait does", func() bool {
+		c, err := db.Compact(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Took < cleanWait
+	})
+}
+
 // TestCompactGivesRoomBack: what was written over, and logged longer ago than the policy
 // says, leaves the disk at once when asked, and what lives is there.
 func TestCompactGivesRoomBack(t *testing.T) {
