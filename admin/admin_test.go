@@ -242,6 +242,7 @@ func TestGone(t *testing.T) {
 
 // TestCancel: a client that is gone cancels its verb, and Close those that run.
 func TestCancel(t *testing.T) {
+	t.Parallel() // it waits
 	p := serve(t)
 	for _, end := range []func(verb *exec.Cmd){
 		func(verb *exec.Cmd) { _ = verb.Process.Signal(os.Interrupt) },
@@ -420,6 +421,7 @@ func TestFollow(t *testing.T) {
 // TestArchiveBeside: beside a program that runs, archive goes on with --follow until it is interrupted, and
 // brings another archive up to now; backups are taken there, too.
 func TestArchiveBeside(t *testing.T) {
+	t.Parallel() // it waits
 	p := serve(t)
 	place := t.TempDir()
 	store := func(text string) uint64 {

@@ -153,9 +153,15 @@ func (w wire) hold(t *testing.T, schema *wiretest.Schema, body []byte) {
 // TestFactsOverBadWires: whatever HTTP and a provider fail at, an add says so, leaves the database
 // sound and what was there as it was, and shows no key.
 func TestFactsOverBadWires(t *testing.T) {
+	t.Parallel()
 	var leaked atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { leaked.Add(1) }))
-	defer other.Close()
+	t.Cleanup(func() {
+		other.Close()
+		if leaked.Load() > 0 {
+			t.Error("a redirect to another host was followed")
+		}
+	})
 	w := wires["openai"]
 	whole, _ := json.Marshal(w.text(`["Ada lives in Ghent"]`))
 	status := func(code int) http.HandlerFunc {
@@ -185,6 +191,7 @@ func TestFactsOverBadWires(t *testing.T) {
 		"prose": reply("I am sorry."), "half a list": reply(`["Ada lives in`), "numbers": reply(`[1, null]`),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // some wait
 			s := httptest.NewServer(serve)
 			defer s.Close()
 			c := newCLI(t)
@@ -201,9 +208,6 @@ func TestFactsOverBadWires(t *testing.T) {
 			}
 			c.ok("check")
 		})
-	}
-	if leaked.Load() > 0 {
-		t.Error("a redirect to another host was followed")
 	}
 }
 

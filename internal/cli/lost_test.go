@@ -29,8 +29,16 @@ func TestDamagedTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 1200 {
-		_, err := db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: strings.Repeat(fmt.Sprint("word", i, " "), 200)}, nil)
+	for from := 0; from < 1200; from += 100 {
+		err := db.Update(t.Context(), func(tx *engine.Tx) error {
+			for i := from; i < from+100; i++ {
+				m := memory.Memory{Scope: memory.Scope{User: "bob"}, Text: strings.Repeat(fmt.Sprint("word", i, " "), 200)}
+				if _, err := tx.Memories().Store(t.Context(), m, nil); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -80,6 +80,7 @@ func TestKeysCutOff(t *testing.T) {
 
 // TestKeysFollow: who follows the keys knows of new ones by itself.
 func TestKeysFollow(t *testing.T) {
+	t.Parallel() // it waits
 	store := ram.New(nil)
 	keys, err := cluster.OpenKeys(t.Context(), store.Client(), cluster.KeysOptions{})
 	if err != nil {

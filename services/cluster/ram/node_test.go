@@ -232,6 +232,7 @@ func TestNodes(t *testing.T) {
 // TestNodeCutOff: the shards of a node that is not heard of go to another one, and that node answers for
 // them no more.
 func TestNodeCutOff(t *testing.T) {
+	t.Parallel() // it waits for leases
 	ns := newNodes(t)
 	a := ns.start("a")
 	until(t, "a owns everything", ns.all("a"))
@@ -307,6 +308,7 @@ func TestNodeLeaderless(t *testing.T) {
 
 // TestNodeOrders: shards are moved by hand, and what cannot be is refused.
 func TestNodeOrders(t *testing.T) {
+	t.Parallel() // it waits for leases
 	ns := newNodes(t)
 	a, b := ns.start("a"), ns.start("b")
 	until(t, "both have shards", func() bool { return len(a.Here()) > 0 && len(a.Here())+len(b.Here()) == nodeShards })
@@ -364,6 +366,7 @@ func TestNodeOrders(t *testing.T) {
 
 // TestNodeStandby: a node follows the shards of the other one, and takes them over with everything.
 func TestNodeStandby(t *testing.T) {
+	t.Parallel() // it waits for leases
 	ns := newNodes(t)
 	a, b := ns.startWith("a", true), ns.startWith("b", true)
 	follow := func() bool {

@@ -190,6 +190,7 @@ func TestShardHandOver(t *testing.T) {
 // TestShardTwoOwners: an owner that is cut off acknowledges nothing, answers nothing once its lease has run out, and
 // what it has written alone is in nobody's folder.
 func TestShardTwoOwners(t *testing.T) {
+	t.Parallel() // it waits
 	r := newRig(t, ram.Options{})
 	a, net := r.open("a")
 	mustStore(t, a, "one")
@@ -223,6 +224,7 @@ func TestShardTwoOwners(t *testing.T) {
 
 // TestShardUnsent: a folder with batches that its log never got, which were not refused either, is dropped.
 func TestShardUnsent(t *testing.T) {
+	t.Parallel() // it waits
 	r := newRig(t, ram.Options{})
 	a, net := r.open("a")
 	mustStore(t, a, "one")
@@ -346,6 +348,7 @@ func TestShardSnapshot(t *testing.T) {
 
 // TestShardBadInput: what is of another cluster, damaged or newer is refused, and nothing is dropped for it.
 func TestShardBadInput(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(t *testing.T, r *rig, o *cluster.ShardOptions)
@@ -392,6 +395,7 @@ func TestShardBadInput(t *testing.T) {
 		}, memory.ErrMismatch},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // some wait
 			r := newRig(t, ram.Options{})
 			a, _ := r.open("a")
 			mustStore(t, a, "one", "two", "three")
@@ -422,6 +426,7 @@ func TestShardBadInput(t *testing.T) {
 
 // TestShardErased: what was erased is soon in no message, no object and no folder of a standby.
 func TestShardErased(t *testing.T) {
+	t.Parallel() // it waits
 	r := newRig(t, ram.Options{})
 	a, net := r.open("a")
 	const secret = "xylophonequartz"
