@@ -44,9 +44,10 @@ func TestMessagesOutliveTheirMemories(t *testing.T) {
 
 	testdb.NoError(t, w.db.Memories().Delete(ctx, supportAgent.Scope(), deleted.MemoryID))
 	report, err := w.db.Evict(ctx, &engine.EvictOptions{MaxAge: new(time.Second), MinImportance: new(1.0)})
-	if err != nil || report.Reasons[policy.Age] != 3 || report.Reasons[policy.Expired] != 1 {
+	if err != nil || report.Reasons[policy.Age] != 3 {
 		t.Fatalf("%+v, %v", report, err)
 	}
+	testdb.Check(t, w.db, 0) // what has expired may have gone by itself before
 	lsn := w.db.LSN()
 	w.clk.Advance(50 * time.Minute) // the history is there
 	testdb.Compact(t, w.db)
