@@ -13,19 +13,22 @@ import (
 // parts are added up, and each database ranks its part by the sum; so the hits of all, joined by
 // their scores, are those that one database with everything finds.
 //
-// What is counted depends on what is known by then, so it takes up to four rounds: as long as the sum
-// Lacks something, Memories.Statistics of each database says what comes next, and is added to the sum.
-// First the languages of the memories, which decide into which terms the query is read; then these
-// terms, and how similar the query's vector is to others; then, where more match than lend, who lends
-// to its neighbours; and last, where there are facts, which hits they may correct.
+// What is counted depends on what is known by then, so it takes rounds: as long as the sum Lacks something,
+// Memories.Statistics of each database says what comes next, and is added to the sum. First the languages of the
+// memories, which decide into which terms the query is read; then these terms, and how similar the query's vector is
+// to others. That is all for most profiles and queries. The profile best goes on: where more match than lend, with who
+// lends to its neighbours; in small scopes with the best matches, and in one more round with how many memories have
+// the terms of the first of these, for a second look; and where there are facts, with the hits that they may correct.
 //
 // A query with Statistics is ranked by the profiles text, best, vector and hybrid, for its words as
-// they are: without operators, near words, a second look, the graph, a past state, a plan and a bound
+// they are: without operators, near words, the graph, a past state, a plan and a bound
 // of tokens. No database embeds its text: Memories.Embedding of any of them does, before the first
 // round. What its vectors count for in the profile best is what they have shown to all databases
 // together, and it shows none of them anything. In scopes of more than 256 memories the similarities
 // that a vector has to stand out of are a sample, other ones than a single database takes.
 type Statistics struct {
+	// Version is StatisticsVersion where the figures were counted, 0 of a sum of none.
+	Version int `json:"version"`
 	// Memories is how many are meant, Unsure how many of them are too short to say their language,
 	// and Languages how many there are in each of the languages that memdb knows, in its order.
 	Memories  int   `json:"memories"`
@@ -41,12 +44,17 @@ type Statistics struct {
 	// first of these, best first. nil: not found yet.
 	Lend    int     `json:"lend"`
 	Lenders []Place `json:"lenders"`
+	// Look is what a second look goes by.
+	Look LookStatistics `json:"look"`
 	// Correct is how many of the best hits may be corrected by facts, 0 where none is, Facts how many facts
 	// are meant, and Corrected the best hits before that. nil: not found yet.
 	Correct   int     `json:"correct"`
 	Facts     uint64  `json:"facts"`
 	Corrected []Place `json:"corrected"`
 }
+
+// StatisticsVersion is that of what Memories.Statistics counts.
+const StatisticsVersion = 1
 
 // VectorStatistics are those of the vectors of a query's space.
 type VectorStatistics struct {
@@ -89,19 +97,25 @@ func (p Place) Compare(o Place) int {
 
 // Lacks reports whether another round says more that the scores depend on.
 func (s *Statistics) Lacks() bool {
-	return s.Languages == nil || s.Terms == nil || s.LacksLenders() || s.Correct > 0 && s.Facts > 0 && s.Corrected == nil
+	return s.Languages == nil || s.Terms == nil || s.LacksLenders() || s.LacksBest() || s.LacksFirstTerms() || s.LacksCorrected()
 }
 
 // LacksLenders reports whether it is to be found which matches lend, since not all do.
 func (s *Statistics) LacksLenders() bool {
-	if s.Lend == 0 || s.Lenders != nil {
-		return false
+	return s.Lend > 0 && s.Lenders == nil && s.matches() > s.Lend
+}
+
+// LacksCorrected reports whether the best hits are to be found, which facts may correct.
+func (s *Statistics) LacksCorrected() bool {
+	return s.Correct > 0 && s.Facts > 0 && s.Corrected == nil && !s.LacksLenders() && !s.LacksBest() && !s.LacksFirstTerms()
+}
+
+// matches is how many memories match the text at most.
+func (s *Statistics) matches() (n int) {
+	for _, of := range s.Terms {
+		n += int(of)
 	}
-	matches := 0 // at most
-	for _, n := range s.Terms {
-		matches += int(n)
-	}
-	return matches > s.Lend
+	return n
 }
 
 // LastLender is the place of the last match that lends; ok is false where all do.
@@ -117,8 +131,8 @@ func lastOf(places []Place, most int) (Place, bool) {
 	return places[most-1], true
 }
 
-// Add adds what another database has counted. ErrMismatch where that knows other languages, or compares
-// vectors in another way.
+// Add adds what another database has counted. ErrMismatch where that is of another version, knows other languages, or
+// compares vectors in another way.
 func (s *Statistics) Add(o *Statistics) error {
 	if a, b := s.Vectors.Metric, o.Vectors.Metric; a != b && a != "" && b != "" {
 		return &fault.Error{
@@ -132,6 +146,13 @@ func (s *Statistics) Add(o *Statistics) error {
 			Do: "run one version of memdb everywhere",
 		}
 	}
+	if o.Version != StatisticsVersion {
+		return &fault.Error{
+			Kind: fault.ErrMismatch, What: "add up the statistics of databases", Why: fmt.Sprintf("one counts in version %d, and another in version %d", StatisticsVersion, o.Version),
+			Do: "run one version of memdb everywhere",
+		}
+	}
+	s.Version = o.Version
 	s.Memories += o.Memories
 	s.Unsure += o.Unsure
 	s.Length += o.Length
@@ -142,13 +163,9 @@ func (s *Statistics) Add(o *Statistics) error {
 			s.Languages[i] += n
 		}
 	}
-	if s.Terms == nil && o.Terms != nil {
-		s.Terms = make(map[string]uint32, len(o.Terms))
-	}
-	for t, n := range o.Terms {
-		s.Terms[t] += n
-	}
+	s.Terms = addCounts(s.Terms, o.Terms)
 	s.Vectors.add(&o.Vectors)
+	s.Look.add(&o.Look)
 	s.Lend, s.Correct, s.Facts = max(s.Lend, o.Lend), max(s.Correct, o.Correct), s.Facts+o.Facts
 	s.Lenders = joinPlaces(s.Lenders, o.Lenders, s.Lend)
 	s.Corrected = joinPlaces(s.Corrected, o.Corrected, s.Correct)
@@ -181,7 +198,7 @@ func joinPlaces(a, b []Place, most int) []Place {
 }
 
 // checkParts refuses what is not exact where a query is answered from several databases, and has
-// the rest do without what asks further words.
+// the rest do without near words.
 func (q *Query) checkParts(doing string) error {
 	for _, f := range []struct {
 		what string
@@ -198,6 +215,6 @@ func (q *Query) checkParts(doing string) error {
 			return fault.Invalid(doing, f.what+" is not for a query over several databases", "leave it out, or name the user")
 		}
 	}
-	q.OnlyWords, q.OneLook = true, true
+	q.OnlyWords = true
 	return nil
 }

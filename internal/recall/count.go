@@ -18,15 +18,42 @@ func Count(ctx context.Context, h Host, st *state.State, q *memory.Query) (memor
 	if err := r.narrow(ctx); err != nil {
 		return memory.Statistics{}, err
 	}
+	var out memory.Statistics
+	var err error
 	switch given := q.Statistics; {
 	case given.Languages == nil:
-		return r.countLanguages(ctx)
+		out, err = r.countLanguages(ctx)
 	case given.Terms == nil:
-		return r.countTerms(ctx)
-	case given.LacksLenders():
-		return r.countLenders(ctx)
+		out, err = r.countTerms(ctx)
+	default:
+		err = r.countRest(ctx, &out)
 	}
-	return r.countCorrected(ctx)
+	out.Version = memory.StatisticsVersion
+	return out, err
+}
+
+// countRest counts, once the terms of the query are known, all that can be counted by what is known.
+func (r *recalling) countRest(ctx context.Context, out *memory.Statistics) error {
+	if err := r.analyse(ctx); err != nil {
+		return err
+	}
+	given := r.q.Statistics
+	for _, figure := range []struct {
+		lacks bool
+		count func(ctx context.Context, out *memory.Statistics) error
+	}{
+		{given.LacksLenders(), r.countLenders},
+		{given.LacksBest(), r.countBest},
+		{given.LacksFirstTerms(), r.countFirstTerms},
+		{given.LacksCorrected(), r.countCorrected},
+	} {
+		if figure.lacks {
+			if err := figure.count(ctx, out); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // countLanguages counts the memories that are meant.
@@ -60,6 +87,7 @@ func (r *recalling) countTerms(ctx context.Context) (out memory.Statistics, err 
 	if out.Terms == nil {
 		out.Terms = map[string]uint32{} // none count
 	}
+	r.countLook(&out)
 	if r.q.Embedding == nil {
 		return out, nil
 	}
@@ -81,30 +109,30 @@ func (r *recalling) countTerms(ctx context.Context) (out memory.Statistics, err 
 }
 
 // countLenders finds the best matches of the text.
-func (r *recalling) countLenders(ctx context.Context) (out memory.Statistics, err error) {
+func (r *recalling) countLenders(ctx context.Context, out *memory.Statistics) error {
 	out.Lenders = []memory.Place{}
-	if err := r.analyse(ctx); err != nil || len(r.terms) == 0 {
-		return out, err
+	if len(r.terms) == 0 {
+		return nil
 	}
 	hits, err := r.textHits(ctx, r.q.Statistics.Lend)
 	for _, h := range hits {
 		out.Lenders = append(out.Lenders, r.place(h.Doc, float64(h.Score)))
 	}
-	return out, err
+	return err
 }
 
 // countCorrected finds the best hits before facts correct them.
-func (r *recalling) countCorrected(ctx context.Context) (out memory.Statistics, err error) {
+func (r *recalling) countCorrected(ctx context.Context, out *memory.Statistics) error {
 	out.Corrected = []memory.Place{}
-	if err := r.analyse(ctx); err != nil || r.set.IsEmpty() || len(r.terms) == 0 {
-		return out, err
+	if r.set.IsEmpty() || len(r.terms) == 0 {
+		return nil
 	}
 	r.keep = r.q.Statistics.Correct
 	ranked, err := r.rankBest(ctx)
 	for _, s := range ranked {
 		out.Corrected = append(out.Corrected, r.place(s.doc, s.score))
 	}
-	return out, err
+	return err
 }
 
 // place is that of a document among those of all databases.
