@@ -61,6 +61,96 @@ func TestStatisticsSecondLook(t *testing.T) {
 	}
 }
 
+// TestStatisticsNear: words near those of a query are those of all parts, and what they find stands where one database
+// has it.
+func TestStatisticsNear(t *testing.T) {
+	rare := statisticsWords + " smartwatch Krankenversicherung passport sports Zahnarzttermin pianist gardener teapot concerto"
+	for _, c := range []struct {
+		name string
+		n    int
+		of   corpus
+		e    embed.Embedder
+	}{
+		{"notes", 600, corpus{words: rare}, nil},
+		{"few", 40, corpus{words: rare}, nil},
+		{"facts", 500, corpus{words: rare, facts: true}, nil},
+		{"runs", 500, corpus{words: rare, runs: true, facts: true}, nil},
+		{"vectors", 200, corpus{words: rare, facts: true}, placeEmbedder{}},
+		{"large", 2100, corpus{words: rare}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPartedOf(t, c.n, 4, c.e, c.of)
+			alone, lifts := 0, 0
+			for _, text := range []string{
+				"grene tea", "pianno", "jurney by trian", "a pianno concert", "Versicherung", "sport", "smart watch", "number 17", "zebra", "zebra pianno", "!!!",
+				"teapot", "Zahnarzt Termin", "gardner number 23", "concertos of a pianst in the museum", "où est le traine ?", "passports and smartwatchs",
+			} {
+				for i, limit := range []int{1, 10, 100} {
+					for _, profile := range []memory.Profile{memory.ProfileText, memory.ProfileBest} {
+						q := memory.Query{Scope: memory.Scope{Agent: "planner"}, Text: text, Limit: limit, Profile: profile, NoTouch: true}
+						off := rounding
+						switch {
+						case c.e != nil && profile == memory.ProfileBest:
+							off = byCodes
+						case c.of.facts && profile == memory.ProfileBest:
+							off = lifted
+						}
+						if i == 1 {
+							q.Filter = filter.Eq("tenth", 1)
+						}
+						hits := p.sameAsWhole(q, off)
+						q.OnlyWords = true
+						only := p.sameAsWhole(q, off)
+						for n, h := range hits {
+							if h.Near {
+								alone++
+							} else if h.Score != only[n].Score {
+								lifts++
+							}
+						}
+					}
+				}
+			}
+			if alone < 20 || c.e == nil && lifts < 10 {
+				t.Errorf("near words alone found %d, and lifted %d", alone, lifts)
+			}
+		})
+	}
+}
+
+// TestStatisticsRounds: no round is asked that a query does not need.
+func TestStatisticsRounds(t *testing.T) {
+	notes := newPartedOf(t, 400, 3, nil, corpus{words: statisticsWords})
+	turns := newPartedOf(t, 300, 3, nil, corpus{words: statisticsWords, runs: true, facts: true})
+	for _, c := range []struct {
+		p    *parted
+		q    memory.Query
+		want int
+	}{
+		{notes, memory.Query{Text: "green tea", Profile: memory.ProfileText}, 2},
+		{notes, memory.Query{Text: "pianno tea", Profile: memory.ProfileText}, 2}, // enough have one of the words
+		{notes, memory.Query{Text: "pianno", Profile: memory.ProfileText}, 3},
+		{notes, memory.Query{Text: "number 17 pianno", Profile: memory.ProfileText, Limit: 1000}, 4},
+		{notes, memory.Query{Text: "green tea", Profile: memory.ProfileHybrid}, 2},
+		{notes, memory.Query{Text: "green tea"}, 3}, // the first hits have both words
+		{notes, memory.Query{Text: "green tea", OneLook: true}, 2},
+		{notes, memory.Query{Text: "green tea, journey, train, concert, lecture, bread"}, 4},
+		{notes, memory.Query{Text: "pianno tea"}, 5},
+		{notes, memory.Query{Text: "pianno tea", OneLook: true}, 4},
+		{notes, memory.Query{Text: "pianno tea", OneLook: true, OnlyWords: true}, 2},
+		{notes, memory.Query{Text: "pianno"}, 4},
+		{notes, memory.Query{Text: "xyzzyx"}, 3},
+		{turns, memory.Query{Text: "green tea"}, 4}, // some are in no run, and there are facts
+		{turns, memory.Query{Text: "pianno tea"}, 5},
+	} {
+		c.q.Scope = memory.Scope{Agent: "planner"}
+		c.p.statistics(c.q, c.p.parts...)
+		if c.p.rounds != c.want {
+			t.Errorf("%s %q takes %d rounds, want %d", c.q.Profile, c.q.Text, c.p.rounds, c.want)
+		}
+	}
+}
+
 // sameAsWhole recalls from the parts and from the whole, which are to find the same, and returns it.
 func (p *parted) sameAsWhole(q memory.Query, off float64) []memory.Hit {
 	p.t.Helper()

@@ -28,6 +28,8 @@ type parted struct {
 	t     *testing.T
 	whole *engine.DB
 	parts []*engine.DB
+	// rounds is how many the last statistics took.
+	rounds int
 }
 
 // placeEmbedder makes vectors in which words have directions of their own, near each other where they begin
@@ -140,9 +142,9 @@ func (p *parted) statistics(q memory.Query, dbs ...*engine.DB) memory.Query {
 	q.Embedding, q.Space, _, err = dbs[0].Memories().Embedding(p.t.Context(), q)
 	testdb.NoError(p.t, err)
 	sum := &memory.Statistics{}
-	for round := 0; sum.Lacks(); round++ {
-		if round == 9 {
-			p.t.Fatalf("after %d rounds: %+v", round, sum)
+	for p.rounds = 0; sum.Lacks(); p.rounds++ {
+		if p.rounds == 8 {
+			p.t.Fatalf("after %d rounds: %+v", p.rounds, sum)
 		}
 		q.Statistics = sum
 		var more []memory.Statistics
@@ -176,7 +178,7 @@ func (p *parted) recall(q memory.Query) []memory.Hit {
 			break
 		}
 		slices.SortFunc(lists, func(a, b []memory.Hit) int {
-			return cmp.Or(cmp.Compare(b[0].Score, a[0].Score), a[0].CreatedAt.Compare(b[0].CreatedAt))
+			return cmp.Or(cmp.Compare(b[0].Score, a[0].Score), cmp.Compare(a[0].Alike, 0)-cmp.Compare(b[0].Alike, 0), cmp.Compare(b[0].Alike, a[0].Alike), a[0].CreatedAt.Compare(b[0].CreatedAt))
 		})
 		all, lists[0] = append(all, lists[0][0]), lists[0][1:]
 	}
@@ -283,6 +285,10 @@ func same(t *testing.T, what string, want, got []memory.Hit, off float64) {
 	for i, g := range got {
 		of, known := scores[g.ID]
 		last := want[len(want)-1].Score
+		if g.Near != want[i].Near {
+			t.Errorf("%s: hit %d is near %v, want %v", what, i, g.Near, want[i].Near)
+			return
+		}
 		if math.Abs(want[i].Score-g.Score) > off || known && math.Abs(of-g.Score) > off || !known && math.Abs(last-g.Score) > off || off == rounding && g.ID != want[i].ID {
 			t.Errorf("%s: hit %d is %s with %v, want %s with %v", what, i, g.ID, g.Score, want[i].ID, want[i].Score)
 			return

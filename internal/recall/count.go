@@ -38,22 +38,31 @@ func (r *recalling) countRest(ctx context.Context, out *memory.Statistics) error
 		return err
 	}
 	given := r.q.Statistics
-	for _, figure := range []struct {
-		lacks bool
-		count func(ctx context.Context, out *memory.Statistics) error
-	}{
-		{given.LacksLenders(), r.countLenders},
-		{given.LacksBest(), r.countBest},
-		{given.LacksFirstTerms(), r.countFirstTerms},
-		{given.LacksCorrected(), r.countCorrected},
-	} {
-		if figure.lacks {
-			if err := figure.count(ctx, out); err != nil {
-				return err
+	count := func() error {
+		for _, figure := range []struct {
+			lacks bool
+			count func(ctx context.Context, out *memory.Statistics) error
+		}{
+			{given.LacksNear(), r.countNear},
+			{given.LacksRests(), r.countRests},
+			{given.LacksLenders(), r.countLenders},
+			{given.LacksBest(), r.countBest},
+			{given.LacksFirstTerms(), r.countFirstTerms},
+			{given.LacksCorrected(), r.countCorrected},
+			{given.LacksJoined(), r.countJoined},
+		} {
+			if figure.lacks {
+				if err := figure.count(ctx, out); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
 	}
-	return nil
+	if given.OnlyNear() {
+		return r.instead(r.nearOfAll(), count)
+	}
+	return count()
 }
 
 // countLanguages counts the memories that are meant.
@@ -88,6 +97,9 @@ func (r *recalling) countTerms(ctx context.Context) (out memory.Statistics, err 
 		out.Terms = map[string]uint32{} // none count
 	}
 	r.countLook(&out)
+	if err := r.countFound(ctx, &out.Near); err != nil {
+		return out, err
+	}
 	if r.q.Embedding == nil {
 		return out, nil
 	}
@@ -179,6 +191,14 @@ func (r *recalling) textless(text *matches) bool {
 	return true
 }
 
+// meant is how many memories the query means, in all databases.
+func (r *recalling) meant() int {
+	if given := r.q.Statistics; given != nil {
+		return given.Memories
+	}
+	return r.in.N
+}
+
 // shares are in which languages the memories are that the query means.
 func (r *recalling) shares(ctx context.Context) (analysis.Shares, error) {
 	given := r.q.Statistics
@@ -213,4 +233,17 @@ func (r *recalling) count(ctx context.Context, words []string) (invindex.Stats, 
 		}
 	}
 	return stats, err
+}
+
+// frequencies are how many memories in scope have each of some terms.
+func (r *recalling) frequencies(ctx context.Context, terms []string) (map[string]uint32, error) {
+	stats, err := r.st.Index.Stats(ctx, r.st.Postings, terms, invindex.Docs{Set: r.set})
+	if err != nil {
+		return nil, state.TextError(doingRecall, err)
+	}
+	counts := make(map[string]uint32, len(terms))
+	for i, t := range terms {
+		counts[t] = stats.DF[i]
+	}
+	return counts, nil
 }

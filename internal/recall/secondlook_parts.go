@@ -4,21 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"github.com/seed-7aedc3ff/memdb/internal/state"
-	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // Of what several databases have, the first hits are those of all, and each scores again what it has of the best
 // matches of all.
-
-// meant is how many memories the query means, in all databases.
-func (r *recalling) meant() int {
-	if given := r.q.Statistics; given != nil {
-		return given.Memories
-	}
-	return r.in.N
-}
 
 // countLook says whether there may be a second look.
 func (r *recalling) countLook(out *memory.Statistics) {
@@ -102,17 +92,4 @@ func firstTermsOf(look *memory.LookStatistics) []firstHitTerm {
 		}
 	}
 	return all.found
-}
-
-// frequencies are how many memories in scope have each of some terms.
-func (r *recalling) frequencies(ctx context.Context, terms []string) (map[string]uint32, error) {
-	stats, err := r.st.Index.Stats(ctx, r.st.Postings, terms, invindex.Docs{Set: r.set})
-	if err != nil {
-		return nil, state.TextError(doingRecall, err)
-	}
-	counts := make(map[string]uint32, len(terms))
-	for i, t := range terms {
-		counts[t] = stats.DF[i]
-	}
-	return counts, nil
 }
