@@ -149,29 +149,25 @@ func (r *recalling) heaviest(found []firstHitTerm, n uint64) ([]invindex.QueryTe
 // saidBy are the terms of the first hits but for the query's, each with the sum of the scores
 // of the hits that have it.
 func (r *recalling) saidBy(ctx context.Context, m *matches, first []scored) ([]firstHitTerm, error) {
-	all := firstTerms{at: map[string]int{}}
-	err := r.eachSaid(ctx, m, first, func(hit int, term string) { all.add(term, first[hit].score) })
-	return all.found, err
+	found := make([]firstHitTerm, 0, 32) // three turns have as many
+	at := map[string]int{}
+	err := r.eachSaid(ctx, m, first, func(hit int, term string) { found = addFirstTerm(found, at, term, first[hit].score) })
+	return found, err
 }
 
-// firstTerms are the terms of the first hits, as many as a query has at most.
-type firstTerms struct {
-	found []firstHitTerm
-	at    map[string]int // where each is in found
-}
-
-// add adds a term of a hit with a score.
-func (f *firstTerms) add(term string, score float64) {
-	if len(f.found) == invindex.MaxQueryTerms {
-		return
+// addFirstTerm adds a term of a hit with a score, to as many as a query has at most: at says where each is.
+func addFirstTerm(found []firstHitTerm, at map[string]int, term string, score float64) []firstHitTerm {
+	if len(found) == invindex.MaxQueryTerms {
+		return found
 	}
-	n, ok := f.at[term]
+	n, ok := at[term]
 	if !ok {
-		n = len(f.found)
-		f.at[term] = n
-		f.found = append(f.found, firstHitTerm{text: term})
+		n = len(found)
+		at[term] = n
+		found = append(found, firstHitTerm{text: term})
 	}
-	f.found[n].weight += score
+	found[n].weight += score
+	return found
 }
 
 // eachSaid calls visit with the terms of each of the first hits but for the query's, in their order.

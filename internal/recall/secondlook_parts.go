@@ -84,12 +84,12 @@ func (r *recalling) countFirstTerms(ctx context.Context, out *memory.Statistics)
 }
 
 // firstTermsOf are the terms of the first hits of all databases.
-func firstTermsOf(look *memory.LookStatistics) []firstHitTerm {
-	all := firstTerms{at: map[string]int{}}
+func firstTermsOf(look *memory.LookStatistics) (found []firstHitTerm) {
+	at := map[string]int{}
 	for _, h := range look.First {
 		for _, term := range h.Terms {
-			all.add(term, h.Score)
+			found = addFirstTerm(found, at, term, h.Score)
 		}
 	}
-	return all.found
+	return found
 }
