@@ -16,7 +16,7 @@ import (
 // What is counted depends on what is known by then, so it takes rounds: as long as the sum Lacks something,
 // Memories.Statistics of each database says all that can be counted next, and is added to the sum. First the languages of
 // the memories, which decide into which terms the query is read; then these terms, and how similar the query's vector is
-// to others. No query takes a further round that does not need it:
+// to others. Of further rounds a query takes those that it may need:
 //
 //   - Where few memories or none have a word of the query, as Query.OnlyWords says: the words near it; how many memories
 //     have the rests of those that may be near by chance; and last, where some have words of the query, the best memories
