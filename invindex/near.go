@@ -70,7 +70,7 @@ func (x *Index) Near(ctx context.Context, s Snapshot, words []near.Word, in Docs
 			return nil, err
 		}
 	}
-	return n.best(limit), nil
+	return FirstNear(n.found, limit), nil
 }
 
 // firstWords are the words whose grams nearGrams allows; the first always.
@@ -123,11 +123,14 @@ func (n *nearSearch) share(chunks int) {
 	n.postings, n.looks = nearPostings/parts, max(1, nearLooks/parts)
 }
 
-func (n *nearSearch) best(limit int) []NearTerm {
-	found := slices.DeleteFunc(n.found, func(t NearTerm) bool { return t.Docs == 0 })
-	rank := func(t *NearTerm) int { return int((1 - t.Nearness) * 100) }
+// Rank is the place of its nearness: terms of a lower one come first, however many documents have them.
+func (t *NearTerm) Rank() int { return int((1 - t.Nearness) * 100) }
+
+// FirstNear are the first of near terms, in the order in which Near returns them: at most limit. It sorts them.
+func FirstNear(found []NearTerm, limit int) []NearTerm {
+	found = slices.DeleteFunc(found, func(t NearTerm) bool { return t.Docs == 0 })
 	slices.SortFunc(found, func(a, b NearTerm) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.Docs, a.Docs), strings.Compare(a.Text, b.Text))
+		return cmp.Or(cmp.Compare(a.Rank(), b.Rank()), cmp.Compare(b.Docs, a.Docs), strings.Compare(a.Text, b.Text))
 	})
 	return found[:min(limit, len(found))]
 }

@@ -225,6 +225,9 @@ type Hit struct {
 	// Near: it has none of the query's words, but words near them; see Query.OnlyWords. Such hits stand behind all
 	// others.
 	Near bool `json:"near,omitempty"`
+	// Alike is the score by near words alone of a hit that is Near, where the query has Statistics: of those with the same
+	// Score, which is at most that of the hits before them, the higher comes first.
+	Alike float64 `json:"alike,omitempty"`
 	// Spans are where Text has what the query looks for, in ascending order, with
 	// Query.Highlight.
 	Spans []Span `json:"spans,omitempty"`

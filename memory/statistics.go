@@ -11,21 +11,29 @@ import (
 // Statistics are what the score of a memory depends on beside the memory itself: figures of all
 // memories that a query means. Where these are in several databases, each counts its own part, the
 // parts are added up, and each database ranks its part by the sum; so the hits of all, joined by
-// their scores, are those that one database with everything finds.
+// their scores, are those that one database with everything finds. Of equal scores those with Alike come last.
 //
-// What is counted depends on what is known by then, so it takes up to four rounds: as long as the sum
-// Lacks something, Memories.Statistics of each database says what comes next, and is added to the sum.
-// First the languages of the memories, which decide into which terms the query is read; then these
-// terms, and how similar the query's vector is to others; then, where more match than lend, who lends
-// to its neighbours; and last, where there are facts, which hits they may correct.
+// What is counted depends on what is known by then, so it takes rounds: as long as the sum Lacks something,
+// Memories.Statistics of each database says all that can be counted next, and is added to the sum. First the languages of
+// the memories, which decide into which terms the query is read; then these terms, and how similar the query's vector is
+// to others. Of further rounds a query takes those that it may need:
 //
-// A query with Statistics is ranked by the profiles text, best, vector and hybrid, for its words as
-// they are: without operators, near words, a second look, the graph, a past state, a plan and a bound
-// of tokens. No database embeds its text: Memories.Embedding of any of them does, before the first
-// round. What its vectors count for in the profile best is what they have shown to all databases
-// together, and it shows none of them anything. In scopes of more than 256 memories the similarities
+//   - Where few memories or none have a word of the query, as Query.OnlyWords says: the words near it; how many memories
+//     have the rests of those that may be near by chance; and last, where some have words of the query, the best memories
+//     by these and by near words.
+//   - In the profile best where more match than lend: who lends to its neighbours.
+//   - In the profile best in small scopes, as Query.OneLook says: the best matches; and how many memories have the terms of
+//     the first of them.
+//   - In the profile best where there are facts: the hits that they may correct.
+//
+// These are eight rounds at most. A query with Statistics is ranked by the profiles text, best, vector and hybrid: without
+// operators, the graph, a past state, a plan and a bound of tokens. No database embeds its text: Memories.Embedding of any
+// of them does, before the first round. What its vectors count for in the profile best is what they have shown to all
+// databases together, and it shows none of them anything. In scopes of more than 256 memories the similarities
 // that a vector has to stand out of are a sample, other ones than a single database takes.
 type Statistics struct {
+	// Version is StatisticsVersion where the figures were counted, 0 of a sum of none.
+	Version int `json:"version"`
 	// Memories is how many are meant, Unsure how many of them are too short to say their language,
 	// and Languages how many there are in each of the languages that memdb knows, in its order.
 	Memories  int   `json:"memories"`
@@ -41,12 +49,19 @@ type Statistics struct {
 	// first of these, best first. nil: not found yet.
 	Lend    int     `json:"lend"`
 	Lenders []Place `json:"lenders"`
+	// Near is what words near those of the query go by.
+	Near NearStatistics `json:"near"`
+	// Look is what a second look goes by.
+	Look LookStatistics `json:"look"`
 	// Correct is how many of the best hits may be corrected by facts, 0 where none is, Facts how many facts
 	// are meant, and Corrected the best hits before that. nil: not found yet.
 	Correct   int     `json:"correct"`
 	Facts     uint64  `json:"facts"`
 	Corrected []Place `json:"corrected"`
 }
+
+// StatisticsVersion is that of what Memories.Statistics counts.
+const StatisticsVersion = 1
 
 // VectorStatistics are those of the vectors of a query's space.
 type VectorStatistics struct {
@@ -89,19 +104,37 @@ func (p Place) Compare(o Place) int {
 
 // Lacks reports whether another round says more that the scores depend on.
 func (s *Statistics) Lacks() bool {
-	return s.Languages == nil || s.Terms == nil || s.LacksLenders() || s.Correct > 0 && s.Facts > 0 && s.Corrected == nil
+	return s.Languages == nil || s.Terms == nil || s.LacksNear() || s.LacksRests() || s.lacksRanks() || s.LacksJoined()
+}
+
+// lacksRanks reports whether more is to be found of how memories are ranked by one set of words.
+func (s *Statistics) lacksRanks() bool {
+	return s.LacksLenders() || s.LacksBest() || s.LacksFirstTerms() || s.LacksCorrected()
 }
 
 // LacksLenders reports whether it is to be found which matches lend, since not all do.
 func (s *Statistics) LacksLenders() bool {
-	if s.Lend == 0 || s.Lenders != nil {
-		return false
+	return s.Lend > 0 && s.Lenders == nil && s.matches() > s.Lend
+}
+
+// LacksCorrected reports whether the best hits are to be found, which facts may correct.
+func (s *Statistics) LacksCorrected() bool {
+	return s.Correct > 0 && s.Facts > 0 && s.Corrected == nil && !s.LacksLenders() && !s.LacksBest() && !s.LacksFirstTerms() &&
+		(s.Near.Enough == 0 || s.matches() > 0) // a vector finds without
+}
+
+// matches is how many memories match the text at most: words near it, where none has a word of it.
+func (s *Statistics) matches() (n int) {
+	if s.OnlyNear() {
+		for _, t := range s.Near.Terms {
+			n += int(t.Memories)
+		}
+	} else {
+		for _, of := range s.Terms {
+			n += int(of)
+		}
 	}
-	matches := 0 // at most
-	for _, n := range s.Terms {
-		matches += int(n)
-	}
-	return matches > s.Lend
+	return min(n, s.Memories)
 }
 
 // LastLender is the place of the last match that lends; ok is false where all do.
@@ -111,14 +144,14 @@ func (s *Statistics) LastLender() (last Place, ok bool) { return lastOf(s.Lender
 func (s *Statistics) LastCorrected() (last Place, ok bool) { return lastOf(s.Corrected, s.Correct) }
 
 func lastOf(places []Place, most int) (Place, bool) {
-	if most == 0 || len(places) < most {
+	if most <= 0 || len(places) < most {
 		return Place{}, false
 	}
 	return places[most-1], true
 }
 
-// Add adds what another database has counted. ErrMismatch where that knows other languages, or compares
-// vectors in another way.
+// Add adds what another database has counted. ErrMismatch where that is of another version, knows other languages, or
+// compares vectors in another way.
 func (s *Statistics) Add(o *Statistics) error {
 	if a, b := s.Vectors.Metric, o.Vectors.Metric; a != b && a != "" && b != "" {
 		return &fault.Error{
@@ -132,6 +165,13 @@ func (s *Statistics) Add(o *Statistics) error {
 			Do: "run one version of memdb everywhere",
 		}
 	}
+	if o.Version != StatisticsVersion {
+		return &fault.Error{
+			Kind: fault.ErrMismatch, What: "add up the statistics of databases", Why: fmt.Sprintf("one counts in version %d, and another in version %d", StatisticsVersion, o.Version),
+			Do: "run one version of memdb everywhere",
+		}
+	}
+	s.Version = o.Version
 	s.Memories += o.Memories
 	s.Unsure += o.Unsure
 	s.Length += o.Length
@@ -142,13 +182,10 @@ func (s *Statistics) Add(o *Statistics) error {
 			s.Languages[i] += n
 		}
 	}
-	if s.Terms == nil && o.Terms != nil {
-		s.Terms = make(map[string]uint32, len(o.Terms))
-	}
-	for t, n := range o.Terms {
-		s.Terms[t] += n
-	}
+	s.Terms = addCounts(s.Terms, o.Terms)
 	s.Vectors.add(&o.Vectors)
+	s.Look.add(&o.Look)
+	s.Near.add(&o.Near)
 	s.Lend, s.Correct, s.Facts = max(s.Lend, o.Lend), max(s.Correct, o.Correct), s.Facts+o.Facts
 	s.Lenders = joinPlaces(s.Lenders, o.Lenders, s.Lend)
 	s.Corrected = joinPlaces(s.Corrected, o.Corrected, s.Correct)
@@ -180,8 +217,7 @@ func joinPlaces(a, b []Place, most int) []Place {
 	return all[:min(len(all), most)]
 }
 
-// checkParts refuses what is not exact where a query is answered from several databases, and has
-// the rest do without what asks further words.
+// checkParts refuses what is not exact where a query is answered from several databases.
 func (q *Query) checkParts(doing string) error {
 	for _, f := range []struct {
 		what string
@@ -198,6 +234,5 @@ func (q *Query) checkParts(doing string) error {
 			return fault.Invalid(doing, f.what+" is not for a query over several databases", "leave it out, or name the user")
 		}
 	}
-	q.OnlyWords, q.OneLook = true, true
 	return nil
 }

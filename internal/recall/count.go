@@ -18,15 +18,51 @@ func Count(ctx context.Context, h Host, st *state.State, q *memory.Query) (memor
 	if err := r.narrow(ctx); err != nil {
 		return memory.Statistics{}, err
 	}
+	var out memory.Statistics
+	var err error
 	switch given := q.Statistics; {
 	case given.Languages == nil:
-		return r.countLanguages(ctx)
+		out, err = r.countLanguages(ctx)
 	case given.Terms == nil:
-		return r.countTerms(ctx)
-	case given.LacksLenders():
-		return r.countLenders(ctx)
+		out, err = r.countTerms(ctx)
+	default:
+		err = r.countRest(ctx, &out)
 	}
-	return r.countCorrected(ctx)
+	out.Version = memory.StatisticsVersion
+	return out, err
+}
+
+// countRest counts, once the terms of the query are known, all that can be counted by what is known.
+func (r *recalling) countRest(ctx context.Context, out *memory.Statistics) error {
+	if err := r.analyse(ctx); err != nil {
+		return err
+	}
+	given := r.q.Statistics
+	count := func() error {
+		for _, figure := range []struct {
+			lacks bool
+			count func(ctx context.Context, out *memory.Statistics) error
+		}{
+			{given.LacksNear(), r.countNear},
+			{given.LacksRests(), r.countRests},
+			{given.LacksLenders(), r.countLenders},
+			{given.LacksBest(), r.countBest},
+			{given.LacksFirstTerms(), r.countFirstTerms},
+			{given.LacksCorrected(), r.countCorrected},
+			{given.LacksJoined(), r.countJoined},
+		} {
+			if figure.lacks {
+				if err := figure.count(ctx, out); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if given.OnlyNear() {
+		return r.instead(r.nearOfAll(), count)
+	}
+	return count()
 }
 
 // countLanguages counts the memories that are meant.
@@ -60,6 +96,10 @@ func (r *recalling) countTerms(ctx context.Context) (out memory.Statistics, err 
 	if out.Terms == nil {
 		out.Terms = map[string]uint32{} // none count
 	}
+	r.countLook(&out)
+	if err := r.countFound(ctx, &out.Near); err != nil {
+		return out, err
+	}
 	if r.q.Embedding == nil {
 		return out, nil
 	}
@@ -81,30 +121,30 @@ func (r *recalling) countTerms(ctx context.Context) (out memory.Statistics, err 
 }
 
 // countLenders finds the best matches of the text.
-func (r *recalling) countLenders(ctx context.Context) (out memory.Statistics, err error) {
+func (r *recalling) countLenders(ctx context.Context, out *memory.Statistics) error {
 	out.Lenders = []memory.Place{}
-	if err := r.analyse(ctx); err != nil || len(r.terms) == 0 {
-		return out, err
+	if len(r.terms) == 0 {
+		return nil
 	}
 	hits, err := r.textHits(ctx, r.q.Statistics.Lend)
 	for _, h := range hits {
 		out.Lenders = append(out.Lenders, r.place(h.Doc, float64(h.Score)))
 	}
-	return out, err
+	return err
 }
 
 // countCorrected finds the best hits before facts correct them.
-func (r *recalling) countCorrected(ctx context.Context) (out memory.Statistics, err error) {
+func (r *recalling) countCorrected(ctx context.Context, out *memory.Statistics) error {
 	out.Corrected = []memory.Place{}
-	if err := r.analyse(ctx); err != nil || r.set.IsEmpty() || len(r.terms) == 0 {
-		return out, err
+	if r.set.IsEmpty() || len(r.terms) == 0 {
+		return nil
 	}
 	r.keep = r.q.Statistics.Correct
 	ranked, err := r.rankBest(ctx)
 	for _, s := range ranked {
 		out.Corrected = append(out.Corrected, r.place(s.doc, s.score))
 	}
-	return out, err
+	return err
 }
 
 // place is that of a document among those of all databases.
@@ -151,6 +191,14 @@ func (r *recalling) textless(text *matches) bool {
 	return true
 }
 
+// meant is how many memories the query means, in all databases.
+func (r *recalling) meant() int {
+	if given := r.q.Statistics; given != nil {
+		return given.Memories
+	}
+	return r.in.N
+}
+
 // shares are in which languages the memories are that the query means.
 func (r *recalling) shares(ctx context.Context) (analysis.Shares, error) {
 	given := r.q.Statistics
@@ -185,4 +233,17 @@ func (r *recalling) count(ctx context.Context, words []string) (invindex.Stats, 
 		}
 	}
 	return stats, err
+}
+
+// frequencies are how many memories in scope have each of some terms.
+func (r *recalling) frequencies(ctx context.Context, terms []string) (map[string]uint32, error) {
+	stats, err := r.st.Index.Stats(ctx, r.st.Postings, terms, invindex.Docs{Set: r.set})
+	if err != nil {
+		return nil, state.TextError(doingRecall, err)
+	}
+	counts := make(map[string]uint32, len(terms))
+	for i, t := range terms {
+		counts[t] = stats.DF[i]
+	}
+	return counts, nil
 }

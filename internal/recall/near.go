@@ -40,6 +40,9 @@ func (r *recalling) rankAll(ctx context.Context) ([]scored, error) {
 	if !r.asksNear() {
 		return r.rank(ctx)
 	}
+	if r.q.Statistics != nil {
+		return r.rankPart(ctx)
+	}
 	missing, keep := r.missing(), r.keep
 	if len(missing) > 0 {
 		r.keep = max(r.keep, nearKeep)
@@ -54,7 +57,7 @@ func (r *recalling) rankAll(ctx context.Context) ([]scored, error) {
 
 // asksNear reports whether near words may be looked for: the query is one of words alone.
 func (r *recalling) asksNear() bool {
-	if r.q.OnlyWords || r.q.Text == "" || r.q.Embedding != nil || r.q.Syntax == memory.SyntaxOperators || r.set.IsEmpty() {
+	if r.q.OnlyWords || r.q.Text == "" || r.q.Embedding != nil || r.q.Syntax == memory.SyntaxOperators || r.meant() == 0 {
 		return false
 	}
 	switch r.q.Profile {
@@ -93,21 +96,40 @@ func (r *recalling) withNear(ctx context.Context, ranked []scored, missing []inv
 	if len(ranked) == 0 {
 		return r.rankNear(ctx, found)
 	}
+	alike, share, err := r.alike(ctx, found)
+	alone := lift(ranked, alike, share)
+	// A result is in descending order of its scores.
+	return behind(ranked, alone, share, ranked[len(ranked)-1].score), err
+}
+
+// alike ranks by near words beside those of the query, and says what share of the scores counts.
+func (r *recalling) alike(ctx context.Context, found []invindex.NearTerm) (alike []scored, share float64, err error) {
 	most := 1.0
 	if r.q.Profile != memory.ProfileText {
 		most = r.most() // a score is a share of what the words could give
 	}
-	var alike []scored
 	err = r.instead(found, func() error {
 		alike, err = r.rankText(ctx, max(r.keep, nearKeep))
 		return err
 	})
-	return joinNear(ranked, alike, nearShare/most), err
+	return alike, nearShare / most, err
 }
 
 // nearTerms are the terms in scope that are near some words.
 func (r *recalling) nearTerms(ctx context.Context, of []invindex.QueryTerm) ([]invindex.NearTerm, error) {
-	var words []near.Word
+	words := r.nearWords(of)
+	if len(words) == 0 {
+		return nil, nil
+	}
+	found, err := r.termsNear(ctx, words, query.MaxExpansions)
+	if err != nil {
+		return nil, err
+	}
+	return r.plausible(ctx, words, slices.DeleteFunc(found, func(t invindex.NearTerm) bool { return r.asks(t.Text) }))
+}
+
+// nearWords are the words that are looked for by what is near them.
+func (r *recalling) nearWords(of []invindex.QueryTerm) (words []near.Word) {
 	for _, t := range of {
 		for _, text := range append(r.read.reading.Ends(t.Text), t.Text) {
 			if w, ok := near.New(text); ok && len(words) < nearWords {
@@ -115,57 +137,61 @@ func (r *recalling) nearTerms(ctx context.Context, of []invindex.QueryTerm) ([]i
 			}
 		}
 	}
-	if len(words) == 0 {
-		return nil, nil
-	}
-	in := invindex.Docs{Set: r.set}
-	found, err := r.st.Index.Near(ctx, r.st.Postings, words, in, query.MaxExpansions)
-	if err != nil {
-		return nil, state.TextError(doingRecall, err)
-	}
+	return words
+}
+
+// termsNear are the first terms in scope that are near words.
+func (r *recalling) termsNear(ctx context.Context, words []near.Word, most int) ([]invindex.NearTerm, error) {
+	found, err := r.st.Index.Near(ctx, r.st.Postings, words, invindex.Docs{Set: r.set}, most)
 	r.stage("near words")
-	found = slices.DeleteFunc(found, func(t invindex.NearTerm) bool {
-		return slices.ContainsFunc(r.terms, func(own invindex.QueryTerm) bool { return own.Text == t.Text })
-	})
-	return r.plausible(ctx, words, found)
+	return found, state.TextError(doingRecall, err)
+}
+
+// asks reports whether the query has a term.
+func (r *recalling) asks(term string) bool {
+	return slices.ContainsFunc(r.terms, func(own invindex.QueryTerm) bool { return own.Text == term })
 }
 
 // plausible leaves out words that end with a word of the query, or it with them, by chance: as passport ends with sport.
 // What stands before is to be a word of the scope, but in languages that write words together.
 func (r *recalling) plausible(ctx context.Context, words []near.Word, found []invindex.NearTerm) ([]invindex.NearTerm, error) {
-	if r.read.reading.Compounds() {
-		return found, nil
-	}
-	least := near.MaxLetters + 1
-	if r.read.reading.In.Has(analysis.Unsure) {
-		least = partLetters
-	}
 	doubtful := map[string]string{} // the rests, by the term
 	var rests []string
 	for _, t := range found {
-		for i := range words {
-			if rest := words[i].Rest(t.Text); rest != "" && utf8.RuneCountInString(rest) < least {
-				if doubtful[t.Text] = rest; !slices.Contains(rests, rest) {
-					rests = append(rests, rest)
-				}
+		if rest := r.rest(words, t.Text); rest != "" {
+			if doubtful[t.Text] = rest; !slices.Contains(rests, rest) {
+				rests = append(rests, rest)
 			}
 		}
 	}
 	if len(rests) == 0 {
 		return found, nil
 	}
-	stats, err := r.st.Index.Stats(ctx, r.st.Postings, rests, invindex.Docs{Set: r.set})
+	known, err := r.frequencies(ctx, rests)
 	if err != nil {
-		return nil, state.TextError(doingRecall, err)
-	}
-	known := map[string]bool{}
-	for i, rest := range rests {
-		known[rest] = stats.DF[i] > 0
+		return nil, err
 	}
 	return slices.DeleteFunc(found, func(t invindex.NearTerm) bool {
 		rest, doubt := doubtful[t.Text]
-		return doubt && !known[rest]
+		return doubt && known[rest] == 0
 	}), nil
+}
+
+// rest is what has to be a word of the scope for a term not to be near words by chance, empty where nothing has to.
+func (r *recalling) rest(words []near.Word, term string) (doubtful string) {
+	if r.read.reading.Compounds() {
+		return ""
+	}
+	least := near.MaxLetters + 1
+	if r.read.reading.In.Has(analysis.Unsure) {
+		least = partLetters
+	}
+	for i := range words {
+		if rest := words[i].Rest(term); rest != "" && utf8.RuneCountInString(rest) < least {
+			doubtful = rest
+		}
+	}
+	return doubtful
 }
 
 // rankNear ranks by near words alone, where nothing has a word of the query.
@@ -195,14 +221,12 @@ func (r *recalling) instead(found []invindex.NearTerm, rank func() error) error 
 	return rank()
 }
 
-// joinNear adds a share of the scores by near words to those of memories that have words of the query, and puts the others
-// behind them, in their order.
-func joinNear(ranked, alike []scored, share float64) []scored {
+// lift adds a share of the scores by near words to those of memories that have words of the query, and returns the others.
+func lift(ranked, alike []scored, share float64) (alone []scored) {
 	at := make(map[uint32]int, len(ranked))
 	for i := range ranked {
 		at[ranked[i].doc] = i
 	}
-	var alone []scored
 	for _, s := range alike {
 		i, both := at[s.doc]
 		if !both {
@@ -217,8 +241,11 @@ func joinNear(ranked, alike []scored, share float64) []scored {
 	slices.SortFunc(ranked, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.seq, b.seq))
 	})
-	// A result is in descending order of its scores.
-	last := ranked[len(ranked)-1].score
+	return alone
+}
+
+// behind puts memories that have near words alone behind the others, in their order, with at most the score of the last one.
+func behind(ranked, alone []scored, share, last float64) []scored {
 	for i := range alone {
 		alone[i].score = min(float64(share*alone[i].score), last)
 		alone[i].parts = memory.Signals{BM25: alone[i].score}

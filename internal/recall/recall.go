@@ -81,10 +81,11 @@ type recalling struct {
 	kept bool
 	// narrowed: the set lacks memories of scope and filter, which the text excludes.
 	narrowed bool
-	parsed   *query.Query   // see parse
-	matcher  *query.Matcher // of parsed
-	unranked string         // why the caller's hook did not rank
-	tokens   int            // that the hits have
+	parsed   *query.Query       // see parse
+	matcher  *query.Matcher     // of parsed
+	unranked string             // why the caller's hook did not rank
+	tokens   int                // that the hits have
+	alone    map[uint32]float64 // by document, the scores of what near words alone found in a part
 	cos      cosines
 	plan     memory.Plan
 	began    time.Time
@@ -277,6 +278,9 @@ func (r *recalling) analyse(ctx context.Context) error {
 		r.terms = append(r.terms, invindex.QueryTerm{Text: t.Term, Weight: weight})
 	}
 	r.words = min(bag.Words(), len(words))
+	if r.counted != nil {
+		r.counted.Near.Own, r.counted.Near.Others = words, len(words)-r.words
+	}
 	if r.q.Explain {
 		r.plan.Terms = words
 	}
@@ -622,7 +626,7 @@ func (r *recalling) fetch(ctx context.Context, ranked []scored) (memory.Result, 
 		if err != nil {
 			return memory.Result{}, err
 		}
-		h := found{memory.Hit{Memory: m, Score: s.score, Parts: s.parts, Near: s.near}, s.doc, s.seq}
+		h := found{memory.Hit{Memory: m, Score: s.score, Parts: s.parts, Near: s.near, Alike: r.alone[s.doc]}, s.doc, s.seq}
 		if marks {
 			if h.Spans, err = r.highlight(ctx, m.Text); err != nil {
 				return memory.Result{}, err

@@ -33,20 +33,19 @@ const (
 // large scopes, nor beside a vector that has earned a weight, which finds by itself what has other words; nor among
 // turns, which their neighbours speak for.
 func (r *recalling) lookAgain(ctx context.Context, m *matches, have []uint16, most float64) error {
-	if r.q.OneLook || r.q.Syntax == memory.SyntaxOperators || r.vectorWeight() > trustedVector || r.in.N > secondLookScope || have == nil {
+	if r.q.OneLook || r.q.Syntax == memory.SyntaxOperators || r.vectorWeight() > trustedVector || r.meant() > secondLookScope {
 		return nil
 	}
-	w := policy.Best()
-	best := newTop(secondLookMost) // of places
-	for i := range m.docs {
-		if score := w.Score(m.signals(i)); best.admits(score) {
-			best.offer(scored{doc: uint32(i), seq: r.seq(m.docs[i]), score: score})
-		}
+	if r.q.Statistics != nil {
+		return r.lookAgainAtPart(ctx, m, have, most)
 	}
-	places := best.sorted()
+	if have == nil {
+		return nil
+	}
+	places := r.bestMatches(m)
 	first := places[:min(firstHits, len(places))]
 	for _, h := range first {
-		if int(h.doc) < len(have) && int(have[h.doc]) == len(r.terms) {
+		if r.hasAll(have, h.doc) {
 			return nil
 		}
 	}
@@ -54,6 +53,28 @@ func (r *recalling) lookAgain(ctx context.Context, m *matches, have []uint16, mo
 	if err != nil || len(terms) == 0 {
 		return err
 	}
+	return r.scoreAgain(ctx, m, places, terms, stats, most)
+}
+
+// bestMatches are the places of the best matches, best first.
+func (r *recalling) bestMatches(m *matches) []scored {
+	w := policy.Best()
+	best := newTop(secondLookMost)
+	for i := range m.docs {
+		if score := w.Score(m.signals(i)); best.admits(score) {
+			best.offer(scored{doc: uint32(i), seq: r.seq(m.docs[i]), score: score})
+		}
+	}
+	return best.sorted()
+}
+
+// hasAll reports whether a match has all terms of the query: have counts them by match.
+func (r *recalling) hasAll(have []uint16, place uint32) bool {
+	return int(place) < len(have) && int(have[place]) == len(r.terms)
+}
+
+// scoreAgain scores matches at some places for the terms of the first hits.
+func (r *recalling) scoreAgain(ctx context.Context, m *matches, places []scored, terms []invindex.QueryTerm, stats invindex.Stats, most float64) error {
 	slices.SortFunc(places, func(a, b scored) int { return cmp.Compare(m.docs[a.doc], m.docs[b.doc]) })
 	docs, hits := make([]uint32, len(places)), make([]invindex.Hit, len(places))
 	for n, p := range places {
@@ -77,31 +98,43 @@ type firstHitTerm struct {
 	df     uint32
 }
 
-// termsOf are the terms of the first hits that weigh most: by how rare they are in scope and
-// by the scores of the hits that have them. Those of the query are not among them.
+// termsOf are the terms of the first hits that weigh most, with their statistics. Those of the query are not among them.
 func (r *recalling) termsOf(ctx context.Context, m *matches, first []scored) ([]invindex.QueryTerm, invindex.Stats, error) {
-	stats := invindex.Stats{N: r.stats.N, Length: r.stats.Length}
 	found, err := r.saidBy(ctx, m, first)
 	if err != nil || len(found) == 0 {
-		return nil, stats, err
+		return nil, invindex.Stats{}, err
 	}
+	counted, err := r.st.Index.Stats(ctx, r.st.Postings, textsOf(found), invindex.Docs{Set: r.set})
+	if err != nil {
+		return nil, invindex.Stats{}, err
+	}
+	for i := range found {
+		found[i].df = counted.DF[i]
+	}
+	terms, stats := r.heaviest(found, counted.N)
+	return terms, stats, nil
+}
+
+func textsOf(found []firstHitTerm) []string {
 	words := make([]string, len(found))
 	for i := range found {
 		words[i] = found[i].text
 	}
-	counted, err := r.st.Index.Stats(ctx, r.st.Postings, words, invindex.Docs{Set: r.set})
-	if err != nil {
-		return nil, stats, err
-	}
+	return words
+}
+
+// heaviest are the terms of the first hits that weigh most: by how rare they are among n memories in scope and by the
+// scores of the hits that have them.
+func (r *recalling) heaviest(found []firstHitTerm, n uint64) ([]invindex.QueryTerm, invindex.Stats) {
 	for i := range found {
-		df := float64(counted.DF[i])
-		found[i].df = counted.DF[i]
-		found[i].weight *= math.Log(1 + (float64(counted.N)-df+0.5)/(df+0.5))
+		df := float64(found[i].df)
+		found[i].weight *= math.Log(1 + (float64(n)-df+0.5)/(df+0.5))
 	}
 	slices.SortFunc(found, func(a, b firstHitTerm) int {
 		return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(a.text, b.text))
 	})
 	found = found[:min(FirstHitTerms, len(found))]
+	stats := invindex.Stats{N: r.stats.N, Length: r.stats.Length}
 	terms := make([]invindex.QueryTerm, len(found))
 	for i, f := range found {
 		terms[i] = invindex.QueryTerm{Text: f.text, Weight: 1}
@@ -110,28 +143,49 @@ func (r *recalling) termsOf(ctx context.Context, m *matches, first []scored) ([]
 			r.plan.SecondLook = append(r.plan.SecondLook, f.text)
 		}
 	}
-	return terms, stats, nil
+	return terms, stats
 }
 
 // saidBy are the terms of the first hits but for the query's, each with the sum of the scores
 // of the hits that have it.
 func (r *recalling) saidBy(ctx context.Context, m *matches, first []scored) ([]firstHitTerm, error) {
+	found := make([]firstHitTerm, 0, 32) // three turns have as many
+	at := map[string]int{}
+	err := r.eachSaid(ctx, m, first, func(hit int, term string) { found = addFirstTerm(found, at, term, first[hit].score) })
+	return found, err
+}
+
+// addFirstTerm adds a term of a hit with a score, to as many as a query has at most: at says where each is.
+func addFirstTerm(found []firstHitTerm, at map[string]int, term string, score float64) []firstHitTerm {
+	if len(found) == invindex.MaxQueryTerms {
+		return found
+	}
+	n, ok := at[term]
+	if !ok {
+		n = len(found)
+		at[term] = n
+		found = append(found, firstHitTerm{text: term})
+	}
+	found[n].weight += score
+	return found
+}
+
+// eachSaid calls visit with the terms of each of the first hits but for the query's, in their order.
+func (r *recalling) eachSaid(ctx context.Context, m *matches, first []scored, visit func(hit int, term string)) error {
 	asked := make(map[string]bool, len(r.terms))
 	for _, t := range r.terms {
 		asked[t.Text] = true
 	}
 	in, err := r.languages(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var found []firstHitTerm
-	place := map[string]int{}
 	bag := analysis.Bags.Get().(*analysis.Bag)
 	defer analysis.Bags.Put(bag)
-	for _, h := range first {
+	for i, h := range first {
 		texts, err := r.indexedTexts(m.docs[h.doc])
 		if err != nil {
-			return nil, err
+			return err
 		}
 		bag.Reset()
 		left := FirstHitBytes
@@ -139,23 +193,16 @@ func (r *recalling) saidBy(ctx context.Context, m *matches, first []scored) ([]f
 			text = firstBytes(text, left)
 			left -= len(text)
 			if err := bag.AddQueryIn(ctx, r.st.Words.Analyzer.Load(), text, 1, in); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		for _, t := range bag.Terms() {
-			if asked[t.Term] || len(found) == invindex.MaxQueryTerms {
-				continue
+			if !asked[t.Term] {
+				visit(i, t.Term)
 			}
-			n, ok := place[t.Term]
-			if !ok {
-				n = len(found)
-				place[t.Term] = n
-				found = append(found, firstHitTerm{text: t.Term})
-			}
-			found[n].weight += h.score
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // firstBytes are the first whole letters of a text within n bytes.

@@ -106,6 +106,10 @@ func (r *recalling) vectorWeight() float64 {
 	if r.q.Embedding == nil {
 		return 0
 	}
+	if given := r.q.Statistics; given != nil {
+		trust := policy.Trust(given.Vectors.Shown)
+		return trust.Weight()
+	}
 	s := r.host.Spaces().At(r.q.Space, r.st.LSN)
 	if s == nil {
 		return 0

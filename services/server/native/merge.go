@@ -204,13 +204,13 @@ func mergeRecall(c *server.Call, p *server.Parts) error {
 	if err != nil {
 		return err
 	}
-	lists := make([][]exchange.Hit, len(parts))
+	lists := make([][]partHit, len(parts))
 	for i, part := range parts {
 		var found recalled
 		if err := json.Unmarshal(part.Body, &found); err != nil {
 			return err
 		}
-		lists[i] = found.Hits
+		lists[i] = found.partHits()
 		out.Unreadable += found.Unreadable
 	}
 	given := slices.Clone(lists)
@@ -226,7 +226,7 @@ func mergeRecall(c *server.Call, p *server.Parts) error {
 }
 
 // touchGiven has each shard note which of its hits were given.
-func touchGiven(p *server.Parts, asked map[string]json.RawMessage, given [][]exchange.Hit) error {
+func touchGiven(p *server.Parts, asked map[string]json.RawMessage, given [][]partHit) error {
 	var parts []server.Part
 	for shard, hits := range given {
 		if len(hits) == 0 {
@@ -246,11 +246,30 @@ func touchGiven(p *server.Parts, asked map[string]json.RawMessage, given [][]exc
 }
 
 // mostRounds is more than a recall takes to have its statistics.
-const mostRounds = 8
+const mostRounds = 9
 
-// joinHits takes the best of several lists out of them, best first. Equal ones stand in the order of their creation, and
-// those of one list in its own, which corrections give.
-func joinHits(lists [][]exchange.Hit, limit int) []exchange.Hit {
+// partHit is a hit of a shard. alike is its score by near words, where these alone found it.
+type partHit struct {
+	exchange.Hit
+	alike float64
+}
+
+// partHits are the hits of a shard's answer.
+func (r *recalled) partHits() []partHit {
+	hits := make([]partHit, len(r.Hits))
+	for i, h := range r.Hits {
+		hits[i].Hit = h
+		if i < len(r.Alike) {
+			hits[i].alike = r.Alike[i]
+		}
+	}
+	return hits
+}
+
+// joinHits takes the best of several lists out of them, best first. Of equal ones those that near words alone found come
+// last, by what these give them, and the others stand in the order of their creation; those of one list stand in its own,
+// which corrections give.
+func joinHits(lists [][]partHit, limit int) []exchange.Hit {
 	out := []exchange.Hit{}
 	for len(out) < limit {
 		best := -1
@@ -262,14 +281,22 @@ func joinHits(lists [][]exchange.Hit, limit int) []exchange.Hit {
 		if best < 0 {
 			break
 		}
-		out = append(out, lists[best][0])
+		out = append(out, lists[best][0].Hit)
 		lists[best] = lists[best][1:]
 	}
 	return out
 }
 
-func compareHits(a, b *exchange.Hit) int {
-	return cmp.Or(cmp.Compare(b.Score, a.Score), a.CreatedAt.Compare(b.CreatedAt.Time))
+func compareHits(a, b *partHit) int {
+	switch {
+	case a.Score != b.Score:
+		return cmp.Compare(b.Score, a.Score)
+	case a.Near != b.Near && a.Near:
+		return 1
+	case a.Near != b.Near:
+		return -1
+	}
+	return cmp.Or(cmp.Compare(b.alike, a.alike), a.CreatedAt.Compare(b.CreatedAt.Time))
 }
 
 // askWith asks all shards, with what the call asked and what the parts need beside it.

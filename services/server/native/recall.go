@@ -74,6 +74,8 @@ type round struct {
 // recalled is what was found.
 type recalled struct {
 	Hits []exchange.Hit `json:"hits"`
+	// Alike says of each hit of a part what near words give it, where they alone found it.
+	Alike []float64 `json:"alike,omitempty"`
 	// Plan tells how, with explain.
 	Plan *memory.Plan `json:"plan,omitempty"`
 	// Unembedded says why the query has no vector.
@@ -225,6 +227,9 @@ func recall(a *ask) error {
 	}
 	for _, h := range r.Hits {
 		out.Hits = append(out.Hits, exchange.NewHit(h, q))
+		if of != nil {
+			out.Alike = append(out.Alike, h.Alike)
+		}
 	}
 	out.Plan, out.Unembedded, out.Tokens = r.Plan, r.Unembedded, r.Tokens
 	return a.ok(out, nil)

@@ -2,12 +2,14 @@ package native
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -456,6 +458,7 @@ func (e *letterEmbedder) Embed(_ context.Context, texts []string) ([][]float32, 
 type foundHit struct {
 	ID    string
 	Score float64
+	Near  bool
 }
 
 // hitsOf are the hits of an answer.
@@ -483,7 +486,7 @@ func TestShardsRecall(t *testing.T) {
 	read := func(answer string) []foundHit { return hitsOf(t, answer) }
 	for _, profile := range []string{"text", "best", "vector", "hybrid"} {
 		for _, query := range []string{`"query":"green tea"`, `"query":"a journey by train","limit":120`, `"query":"number 17"`, `"query":"music","limit":3`, `"query":"zebra"`, `"query":"tea","filter":{"field":"kind","operator":"eq","value":"fact"}`} {
-			body := fmt.Sprintf(`{"agent":"planner",%s,"profile":%q,"only_words":true,"one_look":true,"no_touch":true}`, query, profile)
+			body := fmt.Sprintf(`{"agent":"planner",%s,"profile":%q,"no_touch":true}`, query, profile)
 			want := read(one.want(0, "POST", "/recall", body, 200, "", server.ShardHeader, "0"))
 			for node := range 3 {
 				before := letters.asked.Load()
@@ -506,6 +509,45 @@ func TestShardsRecall(t *testing.T) {
 	w.want(0, "POST", "/recall", `{"query":"tea"}`, 400, "scope")
 	w.want(0, "POST", "/recall", `{"all_scopes":true,"query":"number 17","limit":1}`, 200, "m17")
 	w.want(0, "POST", "/recall", `{"scopes":[{"user":"user1"},{"user":"user2"},{"user":"user3"}],"query":"number","limit":100,"only_words":true}`, 200, "user3")
+}
+
+// TestShardsRecallNotes: notes, without an embedder, are found by all shards as by one database where a query says
+// nothing of how it is answered: with a second look, and by words near its own.
+func TestShardsRecallNotes(t *testing.T) {
+	w, one := newWorld(t, 5, 3, false), newWorld(t, 1, 1, false)
+	words := strings.Fields("tea green black garden train journey doctor music piano plan museum harbour lecture bread")
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range 200 {
+		text := []string{"note", fmt.Sprint(i)}
+		for range 3 + r.IntN(8) {
+			text = append(text, words[min(r.IntN(len(words)), r.IntN(len(words)))])
+		}
+		body := fmt.Sprintf(`{"id":"m%d","user":"user%d","agent":"writer","text":%q,"created_at":"2026-01-01T00:%02d:%02dZ"}`, i, i%17, strings.Join(text, " "), i/60, i%60)
+		w.want(i%3, "POST", "/memories", body, 201, "")
+		one.want(0, "POST", "/memories", body, 201, "")
+	}
+	looked, near := 0, 0
+	for i, query := range []string{
+		`"query":"green tea in the garden of a zebra"`, `"query":"a journey by train to the zebras","limit":100`, `"query":"bread with zebra","limit":3`, `"query":"zebra"`,
+		`"query":"pianno"`, `"query":"a lecure in the musem","limit":100`, `"query":"note 17 pianno"`, `"query":"harbor teas","profile":"text","limit":200`, `"query":"gardn","profile":"text"`,
+	} {
+		body := fmt.Sprintf(`{"agent":"writer",%s,"no_touch":true}`, query)
+		want := hitsOf(t, one.want(0, "POST", "/recall", body, 200, "", server.ShardHeader, "0"))
+		got := hitsOf(t, w.want(i%3, "POST", "/recall", body, 200, ""))
+		if !slices.EqualFunc(got, want, func(a, b foundHit) bool { return a.ID == b.ID && a.Near == b.Near && math.Abs(a.Score-b.Score) < 1e-9 }) {
+			t.Errorf("%s:\n%v\nwant\n%v", query, got, want)
+		}
+		once := hitsOf(t, w.want(i%3, "POST", "/recall", strings.Replace(body, "{", `{"one_look":true,`, 1), 200, ""))
+		if !slices.Equal(once, got) {
+			looked++
+		}
+		if slices.ContainsFunc(got, func(h foundHit) bool { return h.Near }) {
+			near++
+		}
+	}
+	if looked < 3 || near < 4 {
+		t.Errorf("of the queries %d were looked at again, and %d found by near words", looked, near)
+	}
 }
 
 // TestShardsRecallTouches: what was given counts as recalled, and nothing else that a shard has found.
@@ -561,8 +603,12 @@ func TestShardsRecallRealData(t *testing.T) {
 			})
 		}
 		for i, q := range c.Questions {
-			if i%16 == 0 {
+			switch i % 16 {
+			case 0:
 				questions = append(questions, q.Text)
+			case 8: // its longest word is misspelt
+				word := slices.MaxFunc(strings.Fields(q.Text), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+				questions = append(questions, strings.Replace(q.Text, word, word[:2]+word[3:], 1))
 			}
 		}
 	}
@@ -579,7 +625,7 @@ func TestShardsRecallRealData(t *testing.T) {
 	for i, question := range questions {
 		profile := []string{"best", "text", "best", "hybrid", "best", "vector"}[i%6]
 		filter := []string{"null", `{"field":"created_at","operator":"gte","value":"2023-06-01T00:00:00Z"}`}[i/6%2]
-		body := fmt.Sprintf(`{"agent":"planner","query":%q,"profile":%q,"filter":%s,"limit":50,"only_words":true,"one_look":true,"no_touch":true}`, question, profile, filter)
+		body := fmt.Sprintf(`{"agent":"planner","query":%q,"profile":%q,"filter":%s,"limit":50,"no_touch":true}`, question, profile, filter)
 		want := read(one.want(0, "POST", "/recall", body, 200, "", server.ShardHeader, "0"))
 		got := read(w.want(i%2, "POST", "/recall", body, 200, ""))
 		if !slices.EqualFunc(got, want, func(a, b foundHit) bool { return a.ID == b.ID && math.Abs(a.Score-b.Score) < 1e-9 }) {
