@@ -253,8 +253,11 @@ func TestCancel(t *testing.T) {
 			}
 		},
 	} {
-		in, typed := io.Pipe()
-		verb := p.ctl(t.Context(), in, "import", "-", "--agent", "a")
+		verb := p.ctl(t.Context(), nil, "import", "-", "--agent", "a")
+		typed, err := verb.StdinPipe() // open until it has ended: the end of its input would end it, too
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := verb.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +265,6 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		end(verb)
-		_ = typed.Close()
 		if err := verb.Wait(); err == nil {
 			t.Error("the verb was not cancelled")
 		}
