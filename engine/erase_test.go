@@ -3,9 +3,7 @@ package engine
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -44,7 +42,8 @@ func tracesIn(t testing.TB, fs vfs.FS, dir string, needles ...string) (found []s
 		})
 	}
 	err := inspect()
-	for errors.Is(err, os.ErrNotExist) { // the open database has removed a file meanwhile: all again
+	// An open database may have removed a file meanwhile, or not written it to its end: all again.
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		err = inspect()
 	}
 	noError(t, err)

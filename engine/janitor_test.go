@@ -28,6 +28,8 @@ func deadTea(t *testing.T, o opener) (db *DB, release func()) {
 	if err := db.Memories().Delete(t.Context(), ada, "a"); err != nil {
 		t.Fatal(err)
 	}
+	// What the parts read behind the opening may still see the memory.
+	comes(t, "that nobody sees the memory", func() bool { return db.points.oldest() >= db.LSN() })
 	return db, db.chunks.busy.Unlock
 }
 
@@ -48,8 +50,6 @@ func TestJanitorWaits(t *testing.T) {
 // TestJanitorBeginsAgain: what could not be reclaimed is reclaimed the next time.
 func TestJanitorBeginsAgain(t *testing.T) {
 	db, release := deadTea(t, Options{})
-	// What the parts read behind the opening may still see the memory.
-	comes(t, "that nobody sees the memory", func() bool { return db.points.oldest() >= db.LSN() })
 	if err := db.lock(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -47,12 +47,15 @@ func testReplica(t *testing.T, fs vfs.FS, feed wal.Feed, o ReplicaOptions) *Repl
 	return r
 }
 
-// archivedNow returns once the archive has all that is written.
+// archivedNow waits until the archive has everything, also the batch that the store is told by of a
+// beginning of the archive.
 func archivedNow(t *testing.T, db *DB) {
 	t.Helper()
-	if _, err := db.WaitArchived(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	waitFor(t, func() bool {
+		s, err := db.WaitArchived(t.Context())
+		noError(t, err)
+		return s.Number == db.store.Synced()
+	})
 }
 
 // sameAs compares what the replica shows with a database: keys, memories, recalls.
