@@ -326,13 +326,15 @@ func (w *builder) measure(ctx context.Context) error {
 	if linked > proofFlat || linked < 2*g.measured {
 		return nil // as it was
 	}
-	sample := w.sample(proofQueries, proofRounds)
-	floors := make([]float32, len(sample))
-	for i, slot := range sample {
+	var sample []uint32
+	var floors []float32
+	for _, slot := range w.sample(proofQueries, proofRounds) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		floors[i] = w.floor(slot)
+		if floor, ok := w.floor(slot); ok {
+			sample, floors = append(sample, slot), append(floors, floor)
+		}
 		w.pass()
 	}
 	effort := 1
@@ -360,8 +362,9 @@ func (w *builder) measure(ctx context.Context) error {
 	return nil
 }
 
-// floor returns the score that the last of the proofHits other nodes closest to a row has.
-func (w *builder) floor(slot uint32) float32 {
+// floor returns the score that the last of the proofHits other nodes closest to a row has; ok is false
+// where fewer are left, as when all are removed beside it.
+func (w *builder) floor(slot uint32) (score float32, ok bool) {
 	b, g := w.beam, w.graph
 	w.ask(slot)
 	best := topK{k: proofHits}
@@ -382,7 +385,10 @@ func (w *builder) floor(slot uint32) float32 {
 		}
 	}
 	add()
-	return best.hits[0].Score
+	if len(best.hits) < best.k {
+		return 0, false
+	}
+	return best.hits[0].Score, true
 }
 
 // entriesNow returns the entries, which must not be changed.

@@ -150,3 +150,36 @@ func TestGroupsBound(t *testing.T) {
 		}
 	}
 }
+
+// TestProofOfWhatIsLeft: rows may be removed while a graph is put to the proof, down to the last.
+func TestProofOfWhatIsLeft(t *testing.T) {
+	rng := random(t)
+	for _, left := range []int{0, 1, proofHits, proofHits + 1} {
+		vecs := make([][]float32, 200)
+		for i := range vecs {
+			vecs[i] = randomVector(rng, 12)
+		}
+		x := linkedIndex(t, Config{Dim: 12, Metric: Cosine, Crossover: 30}, vecs)
+		w := newBuilder(x)
+		var kept slotSet
+		kept.reset(x.Len())
+		for _, slot := range w.sample(proofQueries, proofRounds)[:left] {
+			kept.add(slot)
+		}
+		n := 0
+		for slot := range x.Len() {
+			if kept.has(slot) {
+				n++
+			} else {
+				x.Remove(slot)
+			}
+		}
+		x.graph.proved, x.graph.measured = 0, 0
+		if err := w.prove(t.Context(), proofEnd); err != nil {
+			t.Errorf("%d rows are left: %v", n, err)
+		}
+		if hits := mustSearch(t, x, vecs[0], Search{K: 20, Slots: x.Len()}); len(hits) != n {
+			t.Errorf("%d of %d rows are found", len(hits), n)
+		}
+	}
+}
