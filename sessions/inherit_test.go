@@ -24,7 +24,8 @@ func TestMessagesOutliveTheirMemories(t *testing.T) {
 		w.say("monday", []string{"user", "assistant"}[i%2], text)
 	}
 	deleted := w.say("monday", "assistant", "the code is 1234")
-	if _, _, err := s.StoreMemory(ctx, memory.Memory{Scope: memory.Scope{Agent: "support", Run: "monday"}, Role: memory.RoleUser, Text: "for today", ExpiresAt: w.clk.Now().Add(time.Minute)}, nil, sessions.Message{}, nil); err != nil {
+	brief, _, err := s.StoreMemory(ctx, memory.Memory{Scope: memory.Scope{Agent: "support", Run: "monday"}, Role: memory.RoleUser, Text: "for today", ExpiresAt: w.clk.Now().Add(time.Minute)}, nil, sessions.Message{}, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
 	yes := w.appendTo("monday", []sessions.Message{{Role: "assistant", Text: "Yes."}}, nil)[0]
@@ -47,7 +48,11 @@ func TestMessagesOutliveTheirMemories(t *testing.T) {
 	if err != nil || report.Reasons[policy.Age] != 3 {
 		t.Fatalf("%+v, %v", report, err)
 	}
-	testdb.Check(t, w.db, 0) // what has expired may have gone by itself before
+	testdb.Check(t, w.db, 0)
+	h, err := w.db.Memories().History(ctx, supportAgent.Scope(), brief.ID) // it may have gone by itself before
+	if err != nil || h[len(h)-1].Reason != memory.ReasonExpired {
+		t.Errorf("%+v, %v", h, err)
+	}
 	lsn := w.db.LSN()
 	w.clk.Advance(50 * time.Minute) // the history is there
 	testdb.Compact(t, w.db)
