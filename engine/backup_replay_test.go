@@ -194,6 +194,7 @@ func TestRestoredTimeline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tr.clock.advance(time.Second) // of two timelines the one that was written last is the newest
 	mustStore(t, db.Memories(), memory.Memory{Text: "on the new timeline", Scope: memory.Scope{User: "u"}})
 	if s, err := db.WaitArchived(t.Context()); err != nil || s.Restarts != 1 {
 		t.Errorf("%+v, %v", s, err)

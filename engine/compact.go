@@ -18,8 +18,9 @@ const (
 	// written again for it.
 	deadLeast = 16 << 20
 	deadShare = 2
-	// cleanWait is how long Compact waits for the tables that it has made needless to go.
-	cleanWait = 2 * time.Second
+	// briefWait is how long a call waits for what ends by itself, and soon: readers in the background,
+	// and tables that nothing needs.
+	briefWait = 2 * time.Second
 )
 
 // Compacted is what [DB.Compact] has done. The bytes are those of all files in the folder.
@@ -50,11 +51,12 @@ func (db *DB) Compact(ctx context.Context) (Compacted, error) {
 	}
 	began, c := clock.System(), Compacted{DiskBytesBefore: before.sum()}
 	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return db.awaitOlder(ctx, db.LSN()) },
 		db.janitor.work,
 		func(ctx context.Context) error { return db.forget(ctx, new(time.Time)) },
 		db.moveNow,
 		db.janitor.work, // numbers and pages of what has moved
-		func(ctx context.Context) error { return db.compactStore(ctx, nil) },
+		db.compactNow,
 		db.awaitCleaning,
 	} {
 		if err := step(ctx); err != nil {
@@ -90,11 +92,38 @@ func (db *DB) moveNow(ctx context.Context) error {
 	return db.moveChunks(ctx)
 }
 
+// compactNow rewrites the tables of the store once the background reads no state of before.
+func (db *DB) compactNow(ctx context.Context) error {
+	taken := db.store.Taken()
+	if err := db.republishNow(ctx); err != nil {
+		return err
+	}
+	if err := awaitBriefly(ctx, func() bool { return !db.store.Holds(taken) }); err != nil {
+		return err
+	}
+	return db.compactStore(ctx, nil)
+}
+
 // awaitCleaning waits until the tables that nothing needs are removed, which the store does
 // behind its calls. Some logs that nothing needs stay, to be written anew.
 func (db *DB) awaitCleaning(ctx context.Context) error {
-	for deadline := clock.System().Add(cleanWait); clock.System().Before(deadline); sleep(ctx, time.Millisecond) {
-		if db.store.Metrics().Table.ObsoleteCount == 0 {
+	return awaitBriefly(ctx, func() bool {
+		t := &db.store.Metrics().Table
+		return t.ObsoleteCount == 0 && t.ZombieCount == 0 // to be removed, and still read
+	})
+}
+
+// awaitOlder waits until nobody reads a state of before an LSN, as the background may, but for what is
+// retained.
+func (db *DB) awaitOlder(ctx context.Context, lsn uint64) error {
+	lsn = min(lsn, db.LSN())
+	return awaitBriefly(ctx, func() bool { return db.points.oldestOpen() >= lsn })
+}
+
+// awaitBriefly waits until enough is true, for briefWait at most.
+func awaitBriefly(ctx context.Context, enough func() bool) error {
+	for deadline := clock.System().Add(briefWait); !enough() && clock.System().Before(deadline); sleep(ctx, time.Millisecond) {
+		if ctx.Err() != nil {
 			break
 		}
 	}

@@ -557,11 +557,16 @@ func (db *DB) awaitReaders(ctx, wait context.Context) error {
 		return err
 	}
 	db.points.dropPast(lsn)
+	return db.awaitEnds(ctx, wait, func() bool { return db.points.oldest() >= lsn })
+}
+
+// awaitEnds waits until enough Views have ended.
+func (db *DB) awaitEnds(ctx, wait context.Context, enough func() bool) error {
 	for {
 		if err := db.points.expire(); err != nil {
 			return err
 		}
-		if db.points.oldest() >= lsn {
+		if enough() {
 			return nil
 		}
 		if sleep(wait, eraseLook); wait.Err() != nil {

@@ -472,7 +472,12 @@ func (db *DB) eraseFiles(ctx, wait context.Context, e *erasure) error {
 	if err := db.awaitReaders(ctx, wait); err != nil {
 		return err
 	}
+	// What was deleted since without a commit is in the files for every snapshot of before.
+	taken := db.store.Taken()
 	if err := db.republishNow(ctx); err != nil {
+		return err
+	}
+	if err := db.awaitEnds(ctx, wait, func() bool { return !db.store.Holds(taken) }); err != nil {
 		return err
 	}
 	before, err := db.store.FS.List(db.dir)

@@ -302,12 +302,37 @@ func TestEraseMemory(t *testing.T) {
 	wantError(t, "a memory that is erased", err, fault.ErrNotFound)
 }
 
+// TestEraseBesideSnapshot: the files keep nothing for what reads the store in the background, as behind
+// an opening, or for an archive.
+func TestEraseBesideSnapshot(t *testing.T) {
+	clk, fs := newTestClock(), vfs.NewMem()
+	db, of := eraseWorld(t, fs, clk, Options{})
+	var gone []string
+	for o, needles := range of {
+		if o.User == "ulrike-user" {
+			gone = append(gone, needles...)
+		}
+	}
+	snap, closed := db.store.NewSnapshot(), make(chan error)
+	go func() {
+		time.Sleep(100 * time.Millisecond)
+		closed <- snap.Close()
+	}()
+	noError(t, second(db.Erase(t.Context(), EraseQuery{User: "ulrike-user"})))
+	if found := traces(t, fs, gone...); len(found) > 0 {
+		t.Errorf("left: %s", strings.Join(found, "\n"))
+	}
+	noError(t, <-closed)
+}
+
 // TestEraseBesideViews: an erasure within a View is refused; one beside a View waits for it, is
 // busy where it takes too long, and goes on by itself.
 func TestEraseBesideViews(t *testing.T) {
 	clk, fs := newTestClock(), vfs.NewMem()
-	db := openTraces(t, fs, clk, Options{LockWait: 50 * time.Millisecond})
+	db := openTraces(t, fs, clk, Options{})
 	needles := fillTraces(t, db, clk, memory.Owner{User: "ulrike-user"}, "q0z")
+	noError(t, db.Close())
+	db = openTraces(t, fs, clk, Options{LockWait: 500 * time.Millisecond}) // for the erasure, not for what fills it
 	noError(t, db.View(t.Context(), func(*Tx) error {
 		_, err := db.Erase(t.Context(), EraseQuery{User: "ulrike-user"})
 		wantError(t, "within a View", err, fault.ErrInvalid)

@@ -152,7 +152,7 @@ func TestTrashIsNotForgotten(t *testing.T) {
 		t.Fatalf("%+v, %v", undone, err)
 	}
 	clk.advance(72 * time.Hour)
-	noError(t, db.janitor.work(t.Context()))
+	janitorDone(t, db)
 	noError(t, db.emptyTrash(t.Context()))
 	forgetNow(t, db)
 	mustCheck(t, db, 20)
@@ -161,7 +161,7 @@ func TestTrashIsNotForgotten(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	clk.advance(72 * time.Hour)
-	noError(t, db.janitor.work(t.Context()))
+	janitorDone(t, db)
 	noError(t, db.emptyTrash(t.Context()))
 	forgetNow(t, db)
 	if n := keysOf(t, db, layout.KindRecord, layout.KindHistory, layout.KindID, layout.KindStats); n != 0 {

@@ -497,7 +497,7 @@ func TestWriterLock(t *testing.T) {
 		ctx  func(context.Context) (context.Context, context.CancelFunc)
 		want error
 	}{
-		{"LockWait", 20 * time.Millisecond, context.WithCancel, fault.ErrBusy},
+		{"LockWait", 200 * time.Millisecond, context.WithCancel, fault.ErrBusy},
 		{"cancelled", 0, func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, 20*time.Millisecond)
 		}, context.DeadlineExceeded},

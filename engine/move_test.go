@@ -294,6 +294,7 @@ func sparseTeas(t *testing.T, fs vfs.FS) (db *DB, m *mover, release func()) {
 	db = openTest(t, fs, rebuildOptions())
 	storeTeas(t, db, 600)
 	db.waitSealed(t)
+	janitorDone(t, db) // which numbers are free is not for readers behind the opening to say
 	db.chunks.busy.Lock()
 	release = sync.OnceFunc(db.chunks.busy.Unlock)
 	t.Cleanup(release)

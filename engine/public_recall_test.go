@@ -112,7 +112,7 @@ func TestReadsBesideAWrite(t *testing.T) {
 // A writer waits for another one as long
 // as LockWait says, and then fails.
 func TestBusyTimeout(t *testing.T) {
-	d := newPublicDB(t, engine.Options{LockWait: 20 * time.Millisecond})
+	d := newPublicDB(t, engine.Options{LockWait: 200 * time.Millisecond})
 	err := d.Update(t.Context(), func(*engine.Tx) error {
 		done := make(chan error)
 		go func() {

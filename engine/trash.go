@@ -66,13 +66,6 @@ func (d *dueTime) before(at int64) {
 // undoBatch is how many memories one commit brings back: each is written and indexed anew.
 const undoBatch = 1000
 
-// undoTries and undoPause are how often Undo looks whether an older View has ended, and how long it
-// waits between the looks: 50 ms in all, longer than the background looks at anything at an opening.
-const (
-	undoTries = 11
-	undoPause = 5 * time.Millisecond
-)
-
 // Undo brings back what the commit of an LSN has evicted, pruned or merged away, while the
 // trash keeps it: the policy says for how long, from the commit on. The LSN of a consolidation
 // brings back all that it has taken, which may have been several commits. A memory comes back
@@ -99,23 +92,20 @@ func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 		return report, err
 	}
 	defer db.turn.Unlock()
+	if err := db.awaitOlder(ctx, lsn); err != nil {
+		return report, err
+	}
 	if err := db.janitor.rest(ctx); err != nil {
 		return report, err
 	}
 	defer db.chunks.busy.Unlock()
-	var chain []policy.Trash
-	for try := range undoTries {
-		// What is cleaned up once it is back would lose its keys.
-		if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
-			return report, err
-		}
-		if chain, err = db.undoable(ctx, doing, lsn); err == nil {
-			break
-		}
-		if !errors.Is(err, fault.ErrBusy) || try+1 == undoTries {
-			return report, err
-		}
-		sleep(ctx, undoPause) // the View may be one of the background, which is short
+	// What is cleaned up once it is back would lose its keys.
+	if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
+		return report, err
+	}
+	chain, err := db.undoable(ctx, doing, lsn)
+	if err != nil {
+		return report, err
 	}
 	for i := range chain { // the newest first: what it has merged may have survived an older one
 		if err := db.undoOne(ctx, doing, &chain[i], &report); err != nil {

@@ -238,20 +238,15 @@ func (db *DB) deleteLiving(ctx context.Context, user string, owners map[uint32]b
 // eraseDead removes what the trash and the history keep of owners, and returns how many of their
 // memories stay: those that somebody may still read.
 func (db *DB) eraseDead(ctx context.Context, of *whose, deleted map[string]int64) (left int, err error) {
-	for try := range undoTries {
-		if try > 0 {
-			sleep(ctx, undoPause) // the View may be one of the background, which is short
-		}
-		lower, upper := db.keys().Span(layout.KindRecord)
-		n := 0
-		if left, n, err = db.eraseDeadIn(ctx, of, [][2][]byte{{lower, upper}}); err != nil {
-			return 0, err
-		}
-		deleted["history"] += int64(n)
-		if left == 0 {
-			break
-		}
+	if err := db.awaitOlder(ctx, db.LSN()); err != nil {
+		return 0, err
 	}
+	lower, upper := db.keys().Span(layout.KindRecord)
+	left, events, err := db.eraseDeadIn(ctx, of, [][2][]byte{{lower, upper}})
+	if err != nil {
+		return 0, err
+	}
+	deleted["history"] += int64(events)
 	return left, cmp.Or(db.shown(ctx), db.releaseSeqs(ctx))
 }
 

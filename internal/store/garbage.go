@@ -35,6 +35,10 @@ func (s *Store) Garbage() (dead, tables int64) {
 // other. pause, if it is not nil, is called after each with the time that it took.
 func (s *Store) CompactAll(ctx context.Context, pause func(took time.Duration)) error {
 	s.shadowed.Store(0)
+	// One that has begun may keep what a snapshot of then has seen, in the last level.
+	if err := s.awaitCompactions(ctx); err != nil {
+		return err
+	}
 	ends, err := s.ranges()
 	if err != nil {
 		return err

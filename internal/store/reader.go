@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -32,23 +33,59 @@ type Snapshot struct{ *pinned }
 // pinned is a snapshot of Pebble.
 type pinned struct {
 	*pebble.Snapshot
-	lent bool // a frozen store closes it
+	of     *snapshots // nil where a frozen store closes it
+	number uint64
 }
 
 // Close gives the state up.
 func (p *pinned) Close() error {
-	if p.lent {
+	if p.of == nil {
 		return nil
 	}
-	return p.Snapshot.Close()
+	err := p.Snapshot.Close()
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	delete(p.of.open, p.number)
+	return err
+}
+
+// snapshots are the numbers of those that are open: each is higher than that of all that were taken before.
+type snapshots struct {
+	mu    sync.Mutex
+	taken uint64
+	open  map[uint64]struct{}
+}
+
+// Taken is the number of the newest snapshot.
+func (s *Store) Taken() uint64 {
+	s.snapshots.mu.Lock()
+	defer s.snapshots.mu.Unlock()
+	return s.snapshots.taken
+}
+
+// Holds reports whether a snapshot is open that has a number, or a lower one.
+func (s *Store) Holds(number uint64) bool {
+	s.snapshots.mu.Lock()
+	defer s.snapshots.mu.Unlock()
+	for n := range s.snapshots.open {
+		if n <= number {
+			return true
+		}
+	}
+	return false
 }
 
 // NewSnapshot is the newest state, which is to be closed.
 func (s *Store) NewSnapshot() Snapshot {
 	if s.frozen.pinned != nil {
-		return Snapshot{&pinned{s.frozen.Snapshot, true}}
+		return Snapshot{&pinned{Snapshot: s.frozen.Snapshot}}
 	}
-	return Snapshot{&pinned{s.db.NewSnapshot(), false}}
+	of := &s.snapshots
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	of.taken++
+	of.open[of.taken] = struct{}{}
+	return Snapshot{&pinned{s.db.NewSnapshot(), of, of.taken}}
 }
 
 // Get is that of [kv.Reader].

@@ -73,10 +73,11 @@ type pebbleReads interface {
 // Store is the store of one database. Only [Store.Open] makes its methods that read usable.
 type Store struct {
 	pebbleReads
-	db     *pebble.DB    // nil of one that is frozen
-	reads  pebble.Reader // what is read: db, or what is frozen
-	frozen Snapshot      // see [Store.Frozen]
-	FS     *fsys.FS      // watches over the folder
+	db        *pebble.DB    // nil of one that is frozen
+	reads     pebble.Reader // what is read: db, or what is frozen
+	frozen    Snapshot      // see [Store.Frozen]
+	snapshots snapshots
+	FS        *fsys.FS // watches over the folder
 	// Salvaged is the damage that Open has passed over, see Config.Salvage.
 	Salvaged string
 	config   Config
@@ -90,7 +91,8 @@ type Store struct {
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	shadowed   atomic.Int64          // bytes that are dead, as callers say, since all was compacted
 	ending     chan struct{}         // closed when Close begins
-	rotating   atomic.Bool           // a flush ends tables so that the MANIFEST rotates
+	compacting compactions
+	rotating   atomic.Bool // a flush ends tables so that the MANIFEST rotates
 	timeline   Timeline
 	marker     marker
 	marked     uint64 // see MarkedLSN
@@ -101,7 +103,7 @@ type Store struct {
 
 // New prepares a store, which [Store.Open] opens.
 func New(c Config) *Store {
-	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{})}
+	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{}), snapshots: snapshots{open: map[uint64]struct{}{}}}
 	s.reserve = &reserve{fs: s.FS, log: c.Log, dir: c.Dir, kept: c.Reserve, resume: c.Resume}
 	s.flushing.Store(math.MaxUint64)
 	s.FS.SetApart(s.FS.PathJoin(c.Dir, CopyDir))
