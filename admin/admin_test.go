@@ -261,7 +261,9 @@ func TestCancel(t *testing.T) {
 		if err := verb.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := io.WriteString(typed, `{"type":"memory","agent":"a","text":"half"}`+"\n"); err != nil {
+		// More than pipes and sockets hold: the last is taken once the program reads it.
+		line := `{"type":"memory","agent":"a","text":"half of ` + strings.Repeat("it ", 400) + `"}` + "\n"
+		if _, err := io.WriteString(typed, strings.Repeat(line, 1000)); err != nil {
 			t.Fatal(err)
 		}
 		end(verb)
