@@ -151,8 +151,8 @@ func (e *erasure) encode() []byte {
 // and budgets, the changes in the log, and names that nobody else has. Then it rewrites the files:
 // tables, logs and the MANIFEST.
 //
-// It waits for Views that were begun before, as long as LockWait and ctx allow, and then returns
-// ErrBusy; past states of before it, see [DB.ViewAt], are gone. The erasure stays begun: it goes on
+// It waits for Views that were begun before, and for what else reads a state of before, as an archive
+// that begins or a rebuild, as long as LockWait and ctx allow, and then returns ErrBusy; past states of before it, see [DB.ViewAt], are gone. The erasure stays begun: it goes on
 // as soon as it can, also when the database is opened again after a crash, and a call that says
 // the same goes on with it and reports. While it runs, writes for a user or an agent that is erased
 // return ErrBusy. Within a View, an Update or a callback it would wait for itself: that is
