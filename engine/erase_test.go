@@ -328,6 +328,7 @@ func TestEraseBesideSnapshot(t *testing.T) {
 // TestEraseBesideViews: an erasure within a View is refused; one beside a View waits for it, is
 // busy where it takes too long, and goes on by itself.
 func TestEraseBesideViews(t *testing.T) {
+	t.Parallel() // it waits
 	clk, fs := newTestClock(), vfs.NewMem()
 	db := openTraces(t, fs, clk, Options{})
 	needles := fillTraces(t, db, clk, memory.Owner{User: "ulrike-user"}, "q0z")

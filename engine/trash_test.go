@@ -139,6 +139,7 @@ func TestUndoWithoutVectors(t *testing.T) {
 
 // TestUndoBesideOlderView: it waits for nobody for long.
 func TestUndoBesideOlderView(t *testing.T) {
+	t.Parallel() // it waits
 	db := trashDB(t, vfs.NewMem(), newTestClock())
 	mustStore(t, db.Memories(), memory.Memory{ID: "m", Text: "m", Scope: memory.Scope{Agent: "a"}, Confidence: new(.0)})
 	var lsn uint64

@@ -179,6 +179,7 @@ func TestDeleteUser(t *testing.T) {
 
 // TestDeleteUserBesideView: what an open View can see stays and is told; called again, it goes.
 func TestDeleteUserBesideView(t *testing.T) {
+	t.Parallel() // it waits
 	clk := newTestClock()
 	db := openUsers(t, vfs.NewMem(), clk)
 	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: userSecret})
