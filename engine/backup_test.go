@@ -167,9 +167,13 @@ func TestBackupBesideWriters(t *testing.T) {
 		mu.Unlock()
 		made := mustBackup(t, db, mem, "repo", nil)
 		r := mustRestore(t, mem, "repo", fmt.Sprint("new", n), &RestoreOptions{ID: made.ID})
-		mu.Lock()
-		known := slices.Clone(lsns)
-		mu.Unlock()
+		var known []uint64
+		comes(t, "that the writer knows of all that the backup has", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			known = slices.Clone(lsns)
+			return known[len(known)-1] >= made.LSN
+		})
 		want, _ := slices.BinarySearch(known, made.LSN+1) // memories whose LSN is not above
 		if r.Memories != want || want < acknowledged {
 			t.Errorf("%d memories at LSN %d, want %d, and at least %d", r.Memories, made.LSN, want, acknowledged)
