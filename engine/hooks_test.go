@@ -144,10 +144,8 @@ func TestVerdictsThatFail(t *testing.T) {
 		if err != nil || r.Evicted != 0 || r.Unjudged != 5 {
 			t.Errorf("%s: %+v, %v", m, r, err)
 		}
-		if want := map[string]int32{"hangs": 1}[m]; want != 0 && calls.Load() != want {
-			t.Errorf("%s: %d calls", m, calls.Load())
-		}
 	}
+	comes(t, "that one call hangs", func() bool { return calls.Load() == 1 }) // it may begin later than it is waited for
 	if r, err := db.Evict(t.Context(), nil); err != nil || r.Unjudged != 5 || calls.Load() != 1 {
 		t.Errorf("while it hangs: %+v after %d calls, %v", r, calls.Load(), err)
 	}

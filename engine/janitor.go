@@ -140,6 +140,9 @@ func (j *janitor) run(ctx context.Context) {
 		}
 		err := errors.Join(j.work(ctx), j.compactWiped(ctx))
 		j.tellMourners()
+		if !j.ranged() && j.db.due.uncleaned.Swap(false) {
+			j.db.due.tellTrash()
+		}
 		if err != nil && ctx.Err() == nil && !told(err) {
 			j.db.logger.Error("cleaning up", "error", err)
 		}
@@ -326,6 +329,13 @@ func (j *janitor) takeDead(oldest uint64) []dead {
 	part := j.dead[:n:n]
 	j.dead = j.dead[n:]
 	return part
+}
+
+// ranged reports whether death ranges are left to be cleaned up.
+func (j *janitor) ranged() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.ranges) > 0
 }
 
 func (j *janitor) takeRange(oldest uint64) (layout.DeathRange, bool) {

@@ -574,16 +574,16 @@ func TestFileErases(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.memdb")
 	db := openFileTest(t, path, Options{})
 	for i := range 50 {
-		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: ofAda, Text: fmt.Sprint("secretword of ada ", i)})
+		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{User: "ulrike"}, Text: fmt.Sprint("secretword of ulrike ", i)})
 		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{User: "bob"}, Text: fmt.Sprint("bob's text ", i)})
 	}
 	if n := inBlocks(t, path, "secretword"); n == 0 {
 		t.Fatal("the word is in no block")
 	}
-	if _, err := db.Erase(t.Context(), EraseQuery{User: "ada"}); err != nil {
+	if _, err := db.Erase(t.Context(), EraseQuery{User: "ulrike"}); err != nil {
 		t.Fatal(err)
 	}
-	if n := inBlocks(t, path, "secretword") + inBlocks(t, path, "ada"); n > 0 {
+	if n := inBlocks(t, path, "secretword") + inBlocks(t, path, "ulrike"); n > 0 {
 		t.Errorf("what was erased is in %d keys", n)
 	}
 	mustCheck(t, db, 50)

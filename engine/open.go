@@ -157,7 +157,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...),
 		touched: newTouches(),
-		writer:  writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), due: due{rewrites: newRewrites()},
+		writer:  writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), due: due{rewrites: newRewrites(), emptied: make(chan struct{}, 1)},
 		chunks: chunks{busy: ctxlock.New(), sealed: map[uint16]bool{}, size: map[uint16]int{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.tables.Names, db.tables.Fields = state.NewNames(), state.NewFields()
@@ -501,7 +501,8 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	db.every(ctx, "forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
 	var dead deadness
 	db.every(ctx, "compacts", compactEvery, db.due.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
-	db.every(ctx, "empties the trash", trashEvery, atOnce(), db.emptyTrash)
+	db.due.tellTrash()
+	db.every(ctx, "empties the trash", trashEvery, db.due.emptied, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule
 		// At once, too: many a program is never open for as long as that.

@@ -335,7 +335,7 @@ func (db *DB) emptyTrash(ctx context.Context) error {
 			switch {
 			case of.Until > tx.state.Now && !of.Undone:
 				next = min(next, of.Until)
-			case db.janitor.cleans(of.LSN):
+			case db.waitsForJanitor(of.LSN):
 				next = 0
 			default:
 				due = append(due, of.LSN)
@@ -353,6 +353,24 @@ func (db *DB) emptyTrash(ctx context.Context) error {
 	}
 	db.due.trash.before(next)
 	return err
+}
+
+// waitsForJanitor reports whether what a commit has put in the trash is still to be cleaned up. The janitor
+// has the trash looked at again once it has done that.
+func (db *DB) waitsForJanitor(lsn uint64) bool {
+	if !db.janitor.cleans(lsn) {
+		return false
+	}
+	db.due.uncleaned.Store(true)
+	return db.janitor.cleans(lsn) // it may have ended before it was told
+}
+
+// tellTrash has the trash looked at.
+func (d *due) tellTrash() {
+	select {
+	case d.emptied <- struct{}{}:
+	default:
+	}
 }
 
 // emptyOne removes the trash of an LSN.

@@ -137,6 +137,36 @@ func TestUndoWithoutVectors(t *testing.T) {
 	mustCheck(t, db, 1)
 }
 
+// TestTrashWaitsForJanitor: what the janitor has not come to when the trash is looked at goes once it has,
+// and not only when a program is open for a minute more.
+func TestTrashWaitsForJanitor(t *testing.T) {
+	clk := newTestClock()
+	db := trashDB(t, vfs.NewMem(), clk)
+	mustStore(t, db.Memories(), memory.Memory{ID: "m", Text: "m", Scope: memory.Scope{Agent: "a"}, Confidence: new(.0)})
+	trash := func() (n int) {
+		noError(t, db.View(t.Context(), func(tx *Tx) error {
+			return policy.EachTrash((*partTx)(tx), func(policy.Trash) error { n++; return nil })
+		}))
+		return n
+	}
+	janitorDone(t, db)
+	db.chunks.busy.Lock()
+	if r, _ := mustEvict(t, db, EvictOptions{}); r.Evicted != 1 {
+		t.Errorf("%+v", r)
+	}
+	clk.advance(365 * 24 * time.Hour)
+	noError(t, db.emptyTrash(t.Context()))
+	if n := trash(); n != 1 {
+		t.Errorf("%d lists are in the trash", n)
+	}
+	began := time.Now()
+	db.chunks.busy.Unlock()
+	comes(t, "that the trash is empty", func() bool { return trash() == 0 })
+	if took := time.Since(began); took >= trashEvery/2 {
+		t.Errorf("after %v", took)
+	}
+}
+
 // TestUndoBesideOlderView: it waits for nobody for long.
 func TestUndoBesideOlderView(t *testing.T) {
 	t.Parallel() // it waits

@@ -81,7 +81,7 @@ func TestExactScopeFlag(t *testing.T) {
 	})
 	for _, open := range []string{"", "flag", "file"} {
 		c := newCLI(t)
-		c.ok("fact", "add", "The code is 1234", "--user", "ada", "--agent", "coach", "--infer=false")
+		c.ok("fact", "add", "The code is periwinkle", "--user", "ada", "--agent", "coach", "--infer=false")
 		asked.Reset()
 		more, args := "", []string{"fact", "add", "forget the code", "--agent", "coach", "--graph=false", "--json", "--config"}
 		if open == "file" {
@@ -92,7 +92,7 @@ func TestExactScopeFlag(t *testing.T) {
 			args = append(args, "--exact-scope=false")
 		}
 		out := c.ok(args...)
-		shown := strings.Contains(asked.String(), "1234") || strings.Contains(out, "1234")
+		shown := strings.Contains(asked.String(), "periwinkle") || strings.Contains(out, "periwinkle")
 		gone := len(c.objects("fact", "list", "--user", "ada")) == 0
 		if shown != (open != "") || gone != (open != "") {
 			t.Errorf("opened by %q: shown %v, gone %v: %s", open, shown, gone, out)

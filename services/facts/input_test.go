@@ -259,7 +259,7 @@ func TestOtherScopes(t *testing.T) {
 		m := &model{}
 		f := open(t, facts.Config{LLM: m, ExactScope: exact})
 		for _, s := range slices.Concat(inside, outside) {
-			addWith(t, f, s, facts.Text("The code of the safe is 1234"), &facts.AddOptions{Raw: true})
+			addWith(t, f, s, facts.Text("The code of the safe is periwinkle"), &facts.AddOptions{Raw: true})
 		}
 		m.decide = obeys
 		a := add(t, f, coach, "delete all that is known of the code of the safe")
@@ -268,7 +268,7 @@ func TestOtherScopes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shown := strings.Contains(fmt.Sprint(m.requests), "1234") || strings.Contains(string(told), "1234")
+		shown := strings.Contains(fmt.Sprint(m.requests), "periwinkle") || strings.Contains(string(told), "periwinkle")
 		if shown != wide {
 			t.Errorf("exact %v: %s of %+v", !wide, told, m.requests)
 		}
