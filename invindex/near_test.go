@@ -3,6 +3,7 @@ package invindex
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -187,6 +188,9 @@ func TestNearInBanks(t *testing.T) {
 		s.Reader = store
 		for range 3 {
 			w := c.misspelt(1)
+			for !withinBounds(t, x, s, w) {
+				w = c.misspelt(1)
+			}
 			got, err := x.Near(t.Context(), s, w, Docs{}, 50)
 			if err != nil {
 				t.Fatal(err)
@@ -197,6 +201,38 @@ func TestNearInBanks(t *testing.T) {
 		}
 		seal(t, x, store)
 	}
+}
+
+// withinBounds reports whether Near looks for some words as far as there is anything, and not only as far as
+// its work goes: in so many terms there are words with more terms beside them.
+func withinBounds(t testing.TB, x *Index, s Snapshot, words []near.Word) bool {
+	t.Helper()
+	n := nearSearch{sc: newScratch(), words: words}
+	n.sc.near = new(nearScratch)
+	var views []view
+	for v, err := range n.sc.views(t.Context(), x, &s, Docs{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		views = append(views, v)
+	}
+	n.share(len(views))
+	for i := range views {
+		banks := (views[i].countTerms() + bankTerms - 1) / bankTerms
+		for bank := range banks {
+			for w := range words {
+				unread, err := n.meet(&views[i], &words[w], uint32(bank), n.postings/banks)
+				if err != nil {
+					t.Fatal(err)
+				}
+				n.choose(&words[w], uint32(bank), unread, math.MaxInt)
+				if unread > 0 || len(n.sc.near.scored) > n.looks/banks {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // TestNearInOldChunks looks for words in chunks without grams.
