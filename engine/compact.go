@@ -33,7 +33,7 @@ type Compacted struct {
 
 // Compact gives room back now: it removes what the policy does not keep any longer, cleans
 // up what died, merges sparse chunks of the text index, and rewrites the tables of the
-// store without what is dead. What Views that are open can see stays. The database does the
+// store without what is dead. What Views can see stays that are open for seconds. The database does the
 // same by itself, later; beside Compact, calls go on, and are slower. It takes as long as
 // to read and write all of the store.
 func (db *DB) Compact(ctx context.Context) (Compacted, error) {

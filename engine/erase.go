@@ -152,11 +152,11 @@ func (e *erasure) encode() []byte {
 // tables, logs and the MANIFEST.
 //
 // It waits for Views that were begun before, and for what else reads a state of before, as an archive
-// that begins or a rebuild, as long as LockWait and ctx allow, and then returns ErrBusy; past states of before it, see [DB.ViewAt], are gone. The erasure stays begun: it goes on
-// as soon as it can, also when the database is opened again after a crash, and a call that says
-// the same goes on with it and reports. While it runs, writes for a user or an agent that is erased
-// return ErrBusy. Within a View, an Update or a callback it would wait for itself: that is
-// ErrInvalid.
+// that begins or a rebuild, as long as LockWait and ctx allow, and then returns ErrBusy; past states of
+// before it, see [DB.ViewAt], are gone. The erasure stays begun: it goes on as soon as it can, also when
+// the database is opened again after a crash, and a call that says the same goes on with it and reports.
+// While it runs, writes for a user or an agent that is erased return ErrBusy. Within a View, an Update or
+// a callback it would wait for itself: that is ErrInvalid.
 //
 // It takes as long as it takes to read all records and the log, and to rewrite what tables hold of
 // theirs beside that of others. ErrNotFound where there is nothing of that name; ErrAmbiguous where

@@ -71,16 +71,16 @@ const undoBatch = 1000
 // brings back all that it has taken, which may have been several commits. A memory comes back
 // under its ID and Seq, as an update of what it was, with its vectors, its accesses, the
 // confidence that it had, and what it had in the graph: its links to what is there, and the
-// entities and relations that went since no other text told of them. What it was merged into gives the accesses and links back, and, unless it was changed since, has the
-// importance, the pin and the confidence that it had. With its present text what is back is not
-// merged any more; one that was evicted counts as accessed now. A memory whose ID was given to
-// another one since stays away.
+// entities and relations that went since no other text told of them. What it was merged into gives
+// the accesses and links back, and, unless it was changed since, has the importance, the pin and the
+// confidence that it had. With its present text what is back is not merged any more; one that was
+// evicted counts as accessed now. A memory whose ID was given to another one since stays away.
 //
 // It takes a commit for every thousand memories. One that is interrupted goes on where it was
 // called again.
 //
-// ErrNotRetained where the trash has nothing of that LSN any more, or it was undone. ErrBusy
-// while a View is open that is older than the LSN.
+// ErrNotRetained where the trash has nothing of that LSN any more, or it was undone. ErrBusy where a
+// View is open for two seconds more that is older than the LSN.
 func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 	doing := fmt.Sprintf("undo LSN %d", lsn)
 	release, err := db.admit(ctx)
