@@ -71,12 +71,7 @@ func (db *DB) Compact(ctx context.Context) (Compacted, error) {
 // compactStore rewrites the tables of the store.
 func (db *DB) compactStore(ctx context.Context, pause func(took time.Duration)) error {
 	// What was removed without a commit is in the snapshot of the newest read point.
-	if err := db.lockBehind(ctx); err != nil {
-		return err
-	}
-	err := db.republish()
-	db.unlock()
-	if err != nil {
+	if err := db.republishNow(ctx); err != nil {
 		return err
 	}
 	return db.store.CompactAll(ctx, pause)
@@ -101,7 +96,7 @@ func (db *DB) compactNow(ctx context.Context) error {
 	if err := awaitBriefly(ctx, func() bool { return !db.store.Holds(taken) }); err != nil {
 		return err
 	}
-	return db.compactStore(ctx, nil)
+	return db.store.CompactAll(ctx, nil)
 }
 
 // awaitCleaning waits until the tables that nothing needs are removed, which the store does
@@ -122,10 +117,8 @@ func (db *DB) awaitOlder(ctx context.Context, lsn uint64) error {
 
 // awaitBriefly waits until enough is true, for briefWait at most.
 func awaitBriefly(ctx context.Context, enough func() bool) error {
-	for deadline := clock.System().Add(briefWait); !enough() && clock.System().Before(deadline); sleep(ctx, time.Millisecond) {
-		if ctx.Err() != nil {
-			break
-		}
+	for deadline := clock.System().Add(briefWait); ctx.Err() == nil && !enough() && clock.System().Before(deadline); {
+		sleep(ctx, time.Millisecond)
 	}
 	return ctx.Err()
 }

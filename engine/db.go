@@ -171,7 +171,7 @@ type due struct {
 	trash      dueTime
 	emptying   sync.Mutex    // held while the trash is emptied
 	newest     atomic.Uint64 // LSN of the newest list of the trash
-	emptied    chan struct{} // has the trash looked at
+	look       chan struct{} // has the trash looked at
 	uncleaned  atomic.Bool   // a list of the trash waits for the janitor
 	capsLooked atomic.Uint32 // Mark of the tables when agents were held to their caps last
 	rewrites   rewrites

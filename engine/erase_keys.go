@@ -507,14 +507,6 @@ func (db *DB) eraseFiles(ctx, wait context.Context, e *erasure) error {
 	return nil
 }
 
-func (db *DB) republishNow(ctx context.Context) error {
-	if err := db.lockBehind(ctx); err != nil {
-		return err
-	}
-	defer db.unlock()
-	return db.republish()
-}
-
 // keptOf is what stays in the folder.
 func (db *DB) keptOf(e *erasure, files []string) (kept []Kept) {
 	if e.Fields > 0 {

@@ -157,7 +157,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db := &DB{
 		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...),
 		touched: newTouches(),
-		writer:  writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), due: due{rewrites: newRewrites(), emptied: make(chan struct{}, 1)},
+		writer:  writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), due: due{rewrites: newRewrites(), look: make(chan struct{}, 1)},
 		chunks: chunks{busy: ctxlock.New(), sealed: map[uint16]bool{}, size: map[uint16]int{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.tables.Names, db.tables.Fields = state.NewNames(), state.NewFields()
@@ -502,7 +502,7 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 	var dead deadness
 	db.every(ctx, "compacts", compactEvery, db.due.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
 	db.due.tellTrash()
-	db.every(ctx, "empties the trash", trashEvery, db.due.emptied, db.emptyTrash)
+	db.every(ctx, "empties the trash", trashEvery, db.due.look, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule
 		// At once, too: many a program is never open for as long as that.

@@ -199,6 +199,15 @@ func (db *DB) republish() error {
 	return db.points.publish(db.newPoint(db.writer.applied))
 }
 
+// republishNow is republish under the writer lock.
+func (db *DB) republishNow(ctx context.Context) error {
+	if err := db.lockBehind(ctx); err != nil {
+		return err
+	}
+	defer db.unlock()
+	return db.republish()
+}
+
 // rowPages reads the forward records of a chunk into pages.
 func (db *DB) rowPages(ctx context.Context, chunk uint16) ([]*layout.RowPage, error) {
 	prefix := db.keys().Chunk(layout.KindForward, chunk)

@@ -368,7 +368,7 @@ func (db *DB) waitsForJanitor(lsn uint64) bool {
 // tellTrash has the trash looked at.
 func (d *due) tellTrash() {
 	select {
-	case d.emptied <- struct{}{}:
+	case d.look <- struct{}{}:
 	default:
 	}
 }

@@ -219,9 +219,9 @@ func (s *Store) events() *pebble.EventListener {
 				s.flushError.Store(&info.Err)
 			}
 		},
-		CompactionBegin: func(info pebble.CompactionInfo) { s.compacting.begin(info.JobID) },
+		CompactionBegin: func(info pebble.CompactionInfo) { s.compacting.Store(info.JobID, nil) },
 		CompactionEnd: func(info pebble.CompactionInfo) {
-			s.compacting.end(info.JobID)
+			s.compacting.Delete(info.JobID)
 			if info.Err == nil {
 				s.retries.Store(0)
 				s.rewritten()

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -129,46 +127,20 @@ func (s *Store) purgeTables(ctx context.Context, write func(fill func(*pebble.Ba
 	return &fault.Error{Kind: fault.ErrBusy, What: doingPurge, Why: "tables hold what was deleted, for a reader or a compaction that goes on", Do: "try again"}
 }
 
-// compactions are the numbers of those that run.
-type compactions struct {
-	mu      sync.Mutex
-	running map[int]struct{}
-}
-
-func (c *compactions) begin(job int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.running == nil {
-		c.running = map[int]struct{}{}
-	}
-	c.running[job] = struct{}{}
-}
-
-func (c *compactions) end(job int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.running, job)
-}
-
-// all are those that run now.
-func (c *compactions) all() []int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Collect(maps.Keys(c.running))
-}
-
-func (c *compactions) runs(job int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.running[job]
-	return ok
-}
-
 // awaitCompactions waits until those have ended that run.
 func (s *Store) awaitCompactions(ctx context.Context) error {
+	var begun []any
+	s.compacting.Range(func(job, _ any) bool {
+		begun = append(begun, job)
+		return true
+	})
+	runs := func(job any) bool {
+		_, ok := s.compacting.Load(job)
+		return ok
+	}
 	tick := time.NewTicker(purgeLook)
 	defer tick.Stop()
-	for begun := s.compacting.all(); slices.ContainsFunc(begun, s.compacting.runs); {
+	for slices.ContainsFunc(begun, runs) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()

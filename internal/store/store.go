@@ -9,6 +9,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -91,8 +92,8 @@ type Store struct {
 	retries    atomic.Int64          // of compactions that found no room, since one succeeded
 	shadowed   atomic.Int64          // bytes that are dead, as callers say, since all was compacted
 	ending     chan struct{}         // closed when Close begins
-	compacting compactions
-	rotating   atomic.Bool // a flush ends tables so that the MANIFEST rotates
+	compacting sync.Map              // the numbers of the compactions that run
+	rotating   atomic.Bool           // a flush ends tables so that the MANIFEST rotates
 	timeline   Timeline
 	marker     marker
 	marked     uint64 // see MarkedLSN
