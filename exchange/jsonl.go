@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -27,14 +28,14 @@ const TypeEnd = "end"
 // LineError under Strict, the context's, the reader's, or one of the database
 // that is not about one record.
 func ImportJSONL(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (Report, error) {
-	return newBatch(db, o).all(ctx, NewLineReader(r), "")
+	return newBatch(db, o).all(ctx, NewLineReader(ctxio.Reader(ctx, r)), "")
 }
 
 // ImportJSON is ImportJSONL for one JSON document: a list of what are lines otherwise, or
 // one of them. A LineError counts the records of the list. An error of the document itself
 // ends the import, after what came before it is stored.
 func ImportJSON(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (Report, error) {
-	return newBatch(db, o).all(ctx, NewDocumentReader(r), "record")
+	return newBatch(db, o).all(ctx, NewDocumentReader(ctxio.Reader(ctx, r)), "record")
 }
 
 // source reads records, each of which is a JSON object.

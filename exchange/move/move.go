@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -114,6 +115,9 @@ func (i *Items) All(ctx context.Context) iter.Seq2[exchange.Item, error] {
 	return func(yield func(exchange.Item, error) bool) {
 		w := &writer{ctx: ctx, format: i.format, opts: i.opts, left: i.left, yield: yield}
 		w.leave("other files of the archive", i.in.unread)
+		if i.in.Reader != nil {
+			i.in.Reader = bufio.NewReaderSize(ctxio.Reader(ctx, i.in.Reader), splitBuffer)
+		}
 		err := errFolder
 		if i.in.Folder == nil || i.format == Markdown {
 			err = readers[i.format](i.in, w)
