@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 )
 
 // DocumentReader reads a JSON document record by record: the items of a list, or objects
@@ -77,7 +79,7 @@ func (d *DocumentReader) begin() error {
 		if err != nil {
 			return err // nothing but blanks
 		}
-		if skipSpace([]byte{c}, 0) == 0 {
+		if rawjson.SkipSpace([]byte{c}, 0) == 0 {
 			d.list = c == '['
 			break
 		}
