@@ -78,9 +78,9 @@ var law = map[string]row{
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/realdata", "internal/valid", "memory", "notes", "sessions"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/valid", "memory", "notes", "sessions"}, outside: []string{compress}},
 
-	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/sqlitefile", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "go.yaml.in/yaml/v3"}},
+	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/race", "internal/sqlitefile", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "go.yaml.in/yaml/v3"}},
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
@@ -200,10 +200,12 @@ var law = map[string]row{
 	"internal/panics":       {floor: base},
 	"internal/part":         {floor: base, beside: []string{"internal/codec", "internal/kv", "scope"}},
 	"internal/metadata":     {floor: base, beside: []string{"internal/fault", "internal/valid"}},
+	"internal/messages":     {floor: base, beside: []string{"internal/rawjson", "internal/valid"}},
 	"internal/near":         {floor: base},
 	"internal/needles":      {floor: base},
 	"internal/race":         {floor: base, forTests: true},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
+	"internal/rawjson":      {floor: base, beside: []string{"internal/valid"}},
 	"internal/realdata":     {floor: base, forTests: true},
 	"internal/retry":        {floor: base, beside: []string{"internal/fault"}},
 	"internal/scalar":       {floor: base},
