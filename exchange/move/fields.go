@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -77,8 +78,8 @@ func (f fields) word(keys ...string) string {
 	return ""
 }
 
-// time takes the first of the keys that has a time.
-func (f fields) time(zone *time.Location, keys ...string) time.Time {
+// time takes the first of the keys that has a time, which read reads.
+func (f fields) time(read func(any) (time.Time, error), keys ...string) time.Time {
 	for _, key := range keys {
 		raw, ok := f[key]
 		if !ok {
@@ -88,7 +89,11 @@ func (f fields) time(zone *time.Location, keys ...string) time.Time {
 		if err != nil {
 			continue
 		}
-		if t, err := readTime(v, zone); err == nil && (!t.IsZero() || v == nil || v == "") {
+		if v == nil || v == "" {
+			delete(f, key)
+			return time.Time{}
+		}
+		if t, err := read(v); err == nil {
 			delete(f, key)
 			return t
 		}
@@ -167,12 +172,13 @@ func one[S ~string](f fields, key string, there []S) S {
 
 // memoryOf is the memory that an object is.
 func (w *writer) memoryOf(f fields) (memory.Memory, error) {
+	times := scalar.Reader{Zone: w.opts.Zone}
 	m := memory.Memory{
 		Text: f.text(textKeys...),
 		Role: one(f, "role", roles), Kind: one(f, "kind", kinds),
 		Importance: f.share("importance"), Confidence: f.share("confidence"),
-		CreatedAt: f.time(w.opts.Zone, createdKeys...), UpdatedAt: f.time(w.opts.Zone, updatedKeys...),
-		EventTime: f.time(w.opts.Zone, eventKeys...), ExpiresAt: f.time(w.opts.Zone, expiryKeys...),
+		CreatedAt: f.time(times.Time, createdKeys...), UpdatedAt: f.time(times.Time, updatedKeys...),
+		EventTime: f.time(times.Time, eventKeys...), ExpiresAt: f.time(times.End, expiryKeys...),
 		Scope: w.scope(f.word(userKeys...), f.word(agentKeys...), f.word(runKeys...)),
 	}
 	if m.UpdatedAt.Before(m.CreatedAt) {
