@@ -8,10 +8,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/messages"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -71,7 +71,7 @@ func (w *writer) anyChat(at exchange.LineError, raw []byte) error {
 
 // messagesOf gives a conversation of messages. Keys beside them are metadata of the session.
 func (w *writer) messagesOf(at exchange.LineError, f fields, list []json.RawMessage) error {
-	c := &conversation{at: at, metadata: map[string]any{}, created: f.time(w.opts.Zone, createdKeys...)}
+	c := &conversation{at: at, metadata: map[string]any{}, created: f.time(scalar.Reader{Zone: w.opts.Zone}.Time, createdKeys...)}
 	id := f.word(chatIDs...)
 	var all []*message
 	var content []string
@@ -126,7 +126,7 @@ func (w *writer) anyMessage(raw []byte) (*message, error) {
 		case key == "value":
 			return json.Unmarshal(v, &value) == nil
 		case slices.Contains(createdKeys, key) && m.at.IsZero():
-			t, err := readTime(valueOf(v), w.opts.Zone)
+			t, err := scalar.Reader{Zone: w.opts.Zone}.Time(valueOf(v))
 			m.at = t
 			return err == nil && !t.IsZero()
 		}
@@ -146,11 +146,4 @@ func (w *writer) anyMessage(raw []byte) (*message, error) {
 		m.aside = from != ""
 	}
 	return m, nil
-}
-
-// later is a time of a transcript.
-func (w *writer) later(f fields) time.Time {
-	t := w.when(valueOf(f["timestamp"]))
-	delete(f, "timestamp")
-	return t
 }
