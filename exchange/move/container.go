@@ -56,7 +56,7 @@ type member struct {
 }
 
 // budget bounds what an archive or a packed file unpacks to.
-type budget struct{ packed, unpacked int64 }
+type budget struct{ packed, unpacked, free int64 }
 
 // budgeted counts what is unpacked.
 type budgeted struct {
@@ -66,7 +66,7 @@ type budgeted struct {
 
 func (b budgeted) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if b.of.unpacked += int64(n); b.of.unpacked > freeUnpacked && b.of.unpacked/maxRatio > b.of.packed {
+	if b.of.unpacked += int64(n); b.of.unpacked > b.of.free && b.of.unpacked/maxRatio > b.of.packed {
 		return 0, errUnpacks
 	}
 	return n, err
@@ -102,7 +102,7 @@ func (in *Input) Unpack() (io.Closer, error) {
 			return nil, fmt.Errorf("the archive cannot be read: %w", err)
 		}
 		archive.RegisterDecompressor(zstd.ZipMethodWinZip, zstd.ZipDecompressor(zstd.WithDecoderMaxMemory(maxWindow)))
-		in.files = inArchive(archive, &budget{packed: in.Size})
+		in.files = inArchive(archive, &budget{packed: in.Size, free: freeUnpacked})
 		in.Reader, in.File, in.Size, in.Beside, in.Folder = nil, nil, 0, nil, archive
 		return in.only()
 	case strings.HasPrefix(h, gzipMagic):
@@ -122,7 +122,7 @@ func (in *Input) Unpack() (io.Closer, error) {
 // decompress makes of a compressed file what is in it.
 func (in *Input) decompress(unpack func(io.Reader) (io.ReadCloser, error), endings ...string) (io.Closer, error) {
 	open := func(r io.Reader) (io.ReadCloser, error) {
-		of := &budget{}
+		of := &budget{free: freeUnpacked}
 		c, err := unpack(counted{r, of})
 		if err != nil {
 			return nil, fmt.Errorf("the file cannot be unpacked: %w", err)

@@ -77,7 +77,7 @@ type Input struct {
 	reopen opener    // opens a file that was packed again
 	closer io.Closer // of Reader
 	looked *layout   // what layout has found
-	files  []*member   // of the folder, or of the archive that it was
+	files  []*member // of the folder, or of the archive that it was
 	sorted bool      // the files were recognised
 	chosen Format    // that they are read as
 }

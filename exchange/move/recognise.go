@@ -115,6 +115,7 @@ type looker struct {
 	*exchange.Splitter
 	whole bool // a record was seen from its beginning to its end
 	texts bool // a list of the document begins with a text
+	lists int  // that are open
 }
 
 // errSeen ends the looking: the format was found.
@@ -139,7 +140,7 @@ func (k *looker) look(in io.Reader) (l layout) {
 		var c byte
 		if c, err = s.Peek(); err == nil && c == '{' {
 			var one *shape
-			one, err = k.object(0)
+			one, err = k.object(0, true)
 			records = append(records, one)
 		} else {
 			break
@@ -162,6 +163,8 @@ func (k *looker) list(depth int) (all []*shape, err error) {
 	if err := k.Take('['); err != nil {
 		return nil, err
 	}
+	k.lists++
+	defer func() { k.lists-- }()
 	for first := true; ; first = false {
 		if more, err := k.More(']', first); err != nil || !more {
 			return all, err
@@ -175,7 +178,7 @@ func (k *looker) list(depth int) (all []*shape, err error) {
 		case err != nil:
 		case c == '{' && len(all) < most:
 			var one *shape
-			one, err = k.object(depth)
+			one, err = k.object(depth, k.lists == 1)
 			all = append(all, one)
 		case c == '[' && len(all) == 0 && depth < maxDepth:
 			all, err = k.list(depth + 1)
@@ -203,9 +206,9 @@ func (k *looker) pass() error {
 	return nil
 }
 
-// object looks at the keys of an object. The shape is there also with an error, which may be
-// errSeen.
-func (k *looker) object(depth int) (s *shape, err error) {
+// object looks at the keys of an object. The shape is there also with an error, which is errSeen where
+// the object may be a record, and has the marks of one.
+func (k *looker) object(depth int, record bool) (s *shape, err error) {
 	s = &shape{first: map[string]byte{}, words: map[string]string{}, objects: map[string]*shape{}, lists: map[string][]*shape{}}
 	if err := k.Take('{'); err != nil {
 		return s, err
@@ -221,12 +224,7 @@ func (k *looker) object(depth int) (s *shape, err error) {
 		}
 		key, err := k.key()
 		if err == nil {
-			err = k.member(s, key, depth)
-		}
-		if err == nil && depth <= maxDepth {
-			if _, ok := s.marked(); ok && depth <= 2 {
-				err = errSeen
-			}
+			err = k.member(s, key, depth, record)
 		}
 		if err != nil {
 			return s, err
@@ -247,21 +245,21 @@ func (k *looker) key() (key string, err error) {
 }
 
 // member looks at the value of a key.
-func (k *looker) member(s *shape, key string, depth int) error {
+func (k *looker) member(s *shape, key string, depth int, record bool) error {
 	c, err := k.Inside()
 	if err != nil || len(s.first) >= maxKeys {
 		return cmp.Or(err, k.pass())
 	}
 	s.first[key] = c
+	if _, ok := s.marked(); ok && record && c != '"' {
+		return errSeen
+	}
 	switch {
 	case c == '[' && depth < maxDepth:
 		s.lists[key], err = k.list(depth + 1)
 		return err
 	case c == '{' && depth < maxDepth:
-		if _, ok := s.marked(); ok {
-			return errSeen
-		}
-		s.objects[key], err = k.object(depth + 1)
+		s.objects[key], err = k.object(depth+1, false)
 		return err
 	case c == '"':
 		text, err := k.Value()
@@ -273,6 +271,9 @@ func (k *looker) member(s *shape, key string, depth int) error {
 		}
 		if errors.Is(err, exchange.ErrLongLine) {
 			err = nil
+		}
+		if _, ok := s.marked(); ok && record && err == nil {
+			err = errSeen
 		}
 		return err
 	}
@@ -336,7 +337,10 @@ func (s *shape) isBare() bool {
 func (s *shape) isChat() bool {
 	return slices.ContainsFunc(chatKeys, func(key string) bool {
 		list := s.lists[key]
-		return len(list) > 0 && !slices.ContainsFunc(list, func(m *shape) bool { return !m.isMessage() })
+		return len(list) > 0 && !slices.ContainsFunc(list, func(m *shape) bool {
+			_, marked := m.marked()
+			return marked || !m.isMessage()
+		})
 	})
 }
 
