@@ -51,6 +51,27 @@ func eachMember(b []byte, visit func(key string, value []byte) error) error {
 	}
 }
 
+// eachItem calls visit with the items of a list, as they are written.
+func eachItem(b []byte, visit func(item []byte) error) error {
+	at := skipSpace(b, 0)
+	if at >= len(b) || b[at] != '[' {
+		return errMalformed
+	}
+	for at = skipSpace(b, at+1); at < len(b) && b[at] != ']'; at = skipSpace(b, at) {
+		end := endOfValue(b, at)
+		if end == at {
+			return errMalformed
+		}
+		if err := visit(b[at:end]); err != nil {
+			return err
+		}
+		if at = skipSpace(b, end); at < len(b) && b[at] == ',' {
+			at++
+		}
+	}
+	return nil
+}
+
 func unquote(b []byte) (string, error) {
 	if len(b) >= 2 && bytes.IndexByte(b, '\\') < 0 {
 		return string(b[1 : len(b)-1]), nil
