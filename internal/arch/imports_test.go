@@ -78,7 +78,7 @@ var law = map[string]row{
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/valid", "memory", "notes", "sessions"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/valid", "memory", "notes", "scope", "sessions"}, outside: []string{compress}},
 
 	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/race", "internal/scalar", "internal/sqlitefile", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "go.yaml.in/yaml/v3"}},
 
@@ -155,7 +155,7 @@ var law = map[string]row{
 	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
 	"services/server/chat":              {floor: spoken, only: []string{"engine", "internal/testdb", "memory", "services/server", "sessions"}},
 	"services/server/langgraph":         {floor: spoken, only: []string{"engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
-	"services/server/native":            {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/race", "internal/realdata", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
+	"services/server/native":            {floor: spoken, only: []string{"engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/realdata", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
 
 	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},

@@ -114,6 +114,12 @@ func New(c Config) *Store {
 // Again is a store of the same folder that was not opened yet.
 func (s *Store) Again() *Store { return New(s.config) }
 
+// Base is the file system below FS.
+func (s *Store) Base() vfs.FS { return s.config.Base }
+
+// Reserve is how much of the disk is to be kept free, as it was configured.
+func (s *Store) Reserve() int64 { return s.config.Reserve }
+
 func (s *Store) opening() string { return "open " + s.config.Dir }
 
 // Shares are what the block cache and a memtable get of the memory budget, in bytes.
