@@ -16,6 +16,7 @@ func (b *batch) line(ctx context.Context, at LineError, l engine.Line, size int)
 	if of := b.scope(owner.Scope()).Owner(); of != owner || b.opts.IntoAgent != "" {
 		l.SetOwner(of)
 	}
+	b.occurrences.count(l)
 	if err := b.gone(ctx); err != nil {
 		return err
 	}

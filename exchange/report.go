@@ -76,17 +76,18 @@ const (
 // Under Strict it has one kind only, so that nothing is stored before what stands
 // before it.
 type batch struct {
-	db      *engine.DB
-	opts    Options
-	report  Report
-	known   uint64 // LSN of the state before the import
-	bytes   int
-	lives   []memory.Life
-	livesAt []LineError // where each of lives stood; Err is not set yet
-	lines   []engine.Line
-	linesAt []LineError // likewise
-	agents  bool        // manifests are among the lines
-	past    past
+	db          *engine.DB
+	opts        Options
+	report      Report
+	known       uint64 // LSN of the state before the import
+	bytes       int
+	lives       []memory.Life
+	livesAt     []LineError // where each of lives stood; Err is not set yet
+	lines       []engine.Line
+	linesAt     []LineError // likewise
+	agents      bool        // manifests are among the lines
+	past        past
+	occurrences occurrences
 }
 
 func newBatch(db *engine.DB, o *Options) *batch {

@@ -200,3 +200,36 @@ func userOf(t *testing.T, w *world, shard int) string {
 	t.Fatal("no user of the shard")
 	return ""
 }
+
+// TestIdempotencyKeyDocumented verifies that the document has the header on each route that writes, and on
+// no other one.
+func TestIdempotencyKeyDocumented(t *testing.T) {
+	f := newFixture(t, false)
+	b, err := f.s.OpenAPI()
+	testdb.NoError(t, err)
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct{ Name, In string }
+		}
+	}
+	testdb.NoError(t, json.Unmarshal(b, &doc))
+	reads := []string{"post /memdb/v1/recall", "post /memdb/v1/memories/{id}/why", "post /memdb/v1/import"}
+	n := 0
+	for path, item := range doc.Paths {
+		for method, op := range item {
+			has := false
+			for _, p := range op.Parameters {
+				has = has || p.Name == server.IdempotencyHeader && p.In == "header"
+			}
+			if has {
+				n++
+			}
+			if want := method != "get" && !slices.Contains(reads, method+" "+path); has != want {
+				t.Errorf("%s %s: the header is there: %v", method, path, has)
+			}
+		}
+	}
+	if n < 40 {
+		t.Errorf("%d routes take the header", n)
+	}
+}
