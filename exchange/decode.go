@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
@@ -47,7 +48,7 @@ func DecodeStrict(data []byte, v any) error {
 		}
 		return nil
 	})
-	if errors.Is(err, errMalformed) {
+	if errors.Is(err, rawjson.ErrMalformed) {
 		return nil // it is null
 	}
 	return err
@@ -70,7 +71,7 @@ func DecodeKnown(data []byte, v any) (unknown []Member, err error) {
 		}
 		return nil
 	})
-	if err == nil && len(unknown) == 0 || errors.Is(err, errMalformed) {
+	if err == nil && len(unknown) == 0 || errors.Is(err, rawjson.ErrMalformed) {
 		return nil, Decode(data, v) // malformed, or null
 	}
 	if wrong := Decode(data, new(json.RawMessage)); wrong != nil || err != nil {
@@ -97,14 +98,14 @@ func Members(data []byte) ([]Member, error) {
 		return nil, err
 	}
 	var all []Member
-	err := eachMember(data, func(key string, value []byte) error {
+	err := rawjson.Members(data, func(key string, value []byte) error {
 		if slices.ContainsFunc(all, func(m Member) bool { return m.Key == key }) {
 			return fmt.Errorf("the key %q is given twice", key)
 		}
 		all = append(all, Member{key, value})
 		return nil
 	})
-	if errors.Is(err, errMalformed) {
+	if errors.Is(err, rawjson.ErrMalformed) {
 		err = fmt.Errorf("it is %s, not an object", jsonKind(bytes.TrimSpace(data)[0]))
 	}
 	return all, err
@@ -113,7 +114,7 @@ func Members(data []byte) ([]Member, error) {
 // eachKey visits the keys of an object, of which no known one may be given twice.
 func eachKey(data []byte, known []string, visit func(key string, value []byte, isKnown bool) error) error {
 	seen := make([]bool, len(known))
-	return eachMember(data, func(key string, value []byte) error {
+	return rawjson.Members(data, func(key string, value []byte) error {
 		i := slices.Index(known, key)
 		if i >= 0 {
 			if seen[i] {

@@ -14,6 +14,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -27,14 +29,14 @@ const TypeEnd = "end"
 // LineError under Strict, the context's, the reader's, or one of the database
 // that is not about one record.
 func ImportJSONL(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (Report, error) {
-	return newBatch(db, o).all(ctx, NewLineReader(r), "")
+	return newBatch(db, o).all(ctx, NewLineReader(ctxio.Reader(ctx, r)), "")
 }
 
 // ImportJSON is ImportJSONL for one JSON document: a list of what are lines otherwise, or
 // one of them. A LineError counts the records of the list. An error of the document itself
 // ends the import, after what came before it is stored.
 func ImportJSON(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (Report, error) {
-	return newBatch(db, o).all(ctx, NewDocumentReader(r), "record")
+	return newBatch(db, o).all(ctx, NewDocumentReader(ctxio.Reader(ctx, r)), "record")
 }
 
 // source reads records, each of which is a JSON object.
@@ -128,6 +130,7 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 // read reads a line of a type. Keys that are not known have no place: they are counted, or under
 // Strict an error.
 func (b *batch) read(kind string, line []byte, v any) error {
+	line = inZone(line, v, b.opts.Zone)
 	if b.opts.Strict && !b.opts.IgnoreUnknown {
 		return DecodeStrict(line, v)
 	}
@@ -144,7 +147,7 @@ func LeftKey(kind, key string) string { return fmt.Sprintf("%q of lines of type 
 // typeOf is the type of a line, and refuses one of which a part is far too large,
 // before all of it is read.
 func typeOf(line []byte) (kind string, err error) {
-	err = eachMember(line, func(key string, value []byte) error {
+	err = rawjson.Members(line, func(key string, value []byte) error {
 		switch key {
 		case "type":
 			if Decode(value, &kind) == nil {
@@ -160,15 +163,15 @@ func typeOf(line []byte) (kind string, err error) {
 		case "embedding":
 			return fewComponents(key, value)
 		case "vectors":
-			err := eachMember(value, fewComponents)
-			if errors.Is(err, errMalformed) {
+			err := rawjson.Members(value, fewComponents)
+			if errors.Is(err, rawjson.ErrMalformed) {
 				return nil // which is said when it is read
 			}
 			return err
 		}
 		return nil
 	})
-	if errors.Is(err, errMalformed) {
+	if errors.Is(err, rawjson.ErrMalformed) {
 		err = Decode(line, new(json.RawMessage))
 	}
 	return kind, err
@@ -239,7 +242,7 @@ var ownTypes = map[string][]string{
 // type of memdb, and keys of that. An object that is malformed behind such a type is one, too.
 func OwnType(object []byte) (typ string, own bool) {
 	var keys []string
-	err := eachMember(object, func(key string, value []byte) error {
+	err := rawjson.Members(object, func(key string, value []byte) error {
 		if key != "type" {
 			keys = append(keys, key)
 		} else if typ == "" && Decode(value, &typ) != nil {
@@ -260,6 +263,7 @@ func (b *batch) decodeMemory(line []byte) (memory.Memory, error) {
 	var f foreign
 	var unknown []Member
 	var err error
+	line = inZone(line, &f, b.opts.Zone)
 	if b.opts.Strict && !b.opts.IgnoreUnknown {
 		err = DecodeStrict(line, &f)
 	} else {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -222,7 +223,7 @@ func decodeConversation(raw []byte) (*Conversation, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", c.ID, session, err)
 		}
-		_ = eachItem(s.Conversation[session], func(turn []byte) error { // it was read
+		_ = rawjson.Elements(s.Conversation[session], func(turn []byte) error { // it was read
 			c.leave("turns", turn, "speaker", "dia_id", "text", "blip_caption")
 			return nil
 		})
@@ -243,7 +244,7 @@ func decodeConversation(raw []byte) (*Conversation, error) {
 
 // leave counts the keys of an object that are not known.
 func (c *Conversation) leave(of string, object []byte, known ...string) {
-	_ = eachMember(object, func(key string, _ []byte) error { // it was read
+	_ = rawjson.Members(object, func(key string, _ []byte) error { // it was read
 		if !slices.Contains(known, key) {
 			c.left.Add(fmt.Sprintf("%q of %s", key, of), 1)
 		}

@@ -78,8 +78,8 @@ func (f fields) word(keys ...string) string {
 	return ""
 }
 
-// time takes the first of the keys that has a time.
-func (f fields) time(zone *time.Location, keys ...string) time.Time {
+// time takes the first of the keys that has a time, which read reads.
+func (f fields) time(read func(any) (time.Time, error), keys ...string) time.Time {
 	for _, key := range keys {
 		raw, ok := f[key]
 		if !ok {
@@ -89,7 +89,11 @@ func (f fields) time(zone *time.Location, keys ...string) time.Time {
 		if err != nil {
 			continue
 		}
-		if t, err := readTime(v, zone); err == nil && (!t.IsZero() || v == nil || v == "") {
+		if v == nil || v == "" {
+			delete(f, key)
+			return time.Time{}
+		}
+		if t, err := read(v); err == nil {
 			delete(f, key)
 			return t
 		}

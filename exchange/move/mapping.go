@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -164,12 +165,13 @@ func (o *mapping) share(field string) *float64 {
 
 // instant takes a time. One that cannot be read stays as it is, and is noted.
 func (o *mapping) instant(field string, keys []string) time.Time {
+	times := scalar.Reader{Zone: o.opts.Zone}
+	read := times.Time
+	if field == "expires_at" {
+		read = times.End
+	}
 	t := pick(o, field, keys, func(f fields, key string) (time.Time, bool) {
-		raw := f[key]
-		t := f.time(o.opts.Zone, key)
-		if field == "expires_at" && !t.IsZero() && len(raw) == len(`"2006-01-02"`) && raw[0] == '"' {
-			t = t.In(o.opts.Zone).AddDate(0, 0, 1).Add(-time.Millisecond).UTC() // a date ends with its day
-		}
+		t := f.time(read, key)
 		return t, !t.IsZero()
 	})
 	for _, key := range append([]string{o.opts.Map[field]}, keys...) {

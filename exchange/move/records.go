@@ -78,31 +78,31 @@ func (w *writer) record(at exchange.LineError, raw []byte) error {
 // eachUnder visits the records of a document: of a list, or of the lists under some keys of an
 // object. What an object has beside them is left out. An object without such a list is a record.
 func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exchange.LineError, raw []byte) error) error {
-	s, err := newSplitter(in.Reader)
+	s, err := exchange.NewSplitter(in.Reader)
 	if err != nil {
 		return err
 	}
 	first, wraps, further := true, false, false
 	n := 0
-	walk := &walk{splitter: s}
+	walk := &walk{Splitter: s}
 	walk.enter = func(path string) bool {
 		if path == "" {
-			c, err := s.in.Peek(1)
+			c, err := s.Peek()
 			if first {
-				first, wraps = false, err == nil && c[0] == '{' && s.wraps(keys)
+				first, wraps = false, err == nil && c == '{' && wrapsRecords(s.Head(), keys)
 			}
-			return err == nil && (c[0] == '[' || wraps)
+			return err == nil && (c == '[' || wraps)
 		}
 		return wraps && slices.Contains(keys, path)
 	}
 	walk.visit = func(path string, _ int, raw []byte, err error) error {
-		w.read = s.at
+		w.read = s.Bytes()
 		if strings.HasSuffix(path, offsetKey) {
 			further = string(raw) != "null"
 			return nil
 		}
 		if key, inList := strings.CutSuffix(path, "[]"); !inList && path != "" {
-			if string(raw) != "null" && string(raw) != "[]" && string(raw) != "{}" && !slices.Contains(pageKeys, key) {
+			if string(raw) != "null" && string(raw) != "[]" && string(raw) != "{}" {
 				w.leave("beside the records: "+key, 1)
 			}
 			return nil
@@ -121,16 +121,12 @@ func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exc
 	return err
 }
 
-// pageKeys say how a list was asked for, and nothing of what is in it; offsetKey that there are
-// records which the answer lacks.
-var pageKeys = []string{"count", "next", "previous", "page", "page_size", "total", "status", "time", "usage", "message"}
-
+// offsetKey says that there are records which the answer lacks.
 const offsetKey = "next_page_offset"
 
-// wraps reports whether the object that comes next has a list under one of the keys, as far as
+// wrapsRecords reports whether the object that comes next has a list under one of the keys, as far as
 // its begin tells.
-func (s *splitter) wraps(keys []string) bool {
-	head, _ := s.in.Peek(splitBuffer) // what there is of it
+func wrapsRecords(head []byte, keys []string) bool {
 	return slices.ContainsFunc(topKeys(head), func(k headKey) bool {
 		return slices.Contains(keys, k.path) && (k.first == '[' || k.first == '{' && slices.ContainsFunc(keys, func(of string) bool {
 			return strings.HasPrefix(of, k.path+".")
