@@ -187,7 +187,7 @@ func TestTimes(t *testing.T) {
 		{"soon", "", "times that cannot be read"},
 		{true, "", "times that cannot be read"},
 	} {
-		w := &writer{opts: Options{Zone: zone}, left: map[string]int{}}
+		w := &writer{opts: Options{Zone: zone}, account: newAccount()}
 		got := w.when(c.in)
 		if c.want == "" != got.IsZero() || c.want != "" && got.Format(time.RFC3339Nano) != c.want {
 			t.Errorf("%v: %s, want %q", c.in, got.Format(time.RFC3339Nano), c.want)
