@@ -35,13 +35,14 @@ func Decode(data []byte, v any) error {
 // DecodeStrict is Decode for an object of a struct's keys: another key, also one that
 // differs in case, is an error that names it and lists those that there are, and so is
 // a key that is given twice. What lies under a key that reads any JSON, as metadata,
-// has its own.
+// has its own. A type that reads its JSON itself decides about its keys.
 func DecodeStrict(data []byte, v any) error {
-	if err := Decode(data, v); err != nil {
+	err := Decode(data, v)
+	if _, itself := v.(json.Unmarshaler); err != nil || itself {
 		return err
 	}
 	known := keysOf(reflect.TypeOf(v).Elem())
-	err := eachKey(data, known, func(key string, _ []byte, isKnown bool) error {
+	err = eachKey(data, known, func(key string, _ []byte, isKnown bool) error {
 		if !isKnown {
 			return fmt.Errorf("the key %q is not known; there are %s", key, strings.Join(known, ", "))
 		}
@@ -55,6 +56,9 @@ func DecodeStrict(data []byte, v any) error {
 
 // DecodeKnown is DecodeStrict without the keys that are not known.
 func DecodeKnown(data []byte, v any) error {
+	if _, itself := v.(json.Unmarshaler); itself {
+		return Decode(data, v)
+	}
 	var object []byte
 	err := eachKey(data, keysOf(reflect.TypeOf(v).Elem()), func(key string, value []byte, isKnown bool) error {
 		if isKnown {
