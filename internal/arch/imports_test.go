@@ -147,7 +147,7 @@ var law = map[string]row{
 
 	"services/server/functions": {floor: shared, only: []string{"engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
 	"services/server/iii":       {floor: spoken, only: []string{"engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
-	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
+	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/messages", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
 	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
 	"services/server/mcp":               {floor: spoken, only: []string{"engine", "filter", "graph", "internal/clock", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
