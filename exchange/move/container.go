@@ -325,7 +325,7 @@ func (in *Input) choose(ctx context.Context) (Format, error) {
 	for _, f := range in.files {
 		count[f.format]++
 	}
-	chosen, err := pick(count, in.Folder)
+	chosen, err := oneOf(count, in.Folder)
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, in.firstNames())
 	}
@@ -333,9 +333,9 @@ func (in *Input) choose(ctx context.Context) (Format, error) {
 	return chosen, nil
 }
 
-// pick is the one format of the files: that of a program before Markdown, and Markdown before forms
+// oneOf is the one format of the files: that of a program before Markdown, and Markdown before forms
 // that may be anybody's.
-func pick(count map[Format]int, folder fs.FS) (Format, error) {
+func oneOf(count map[Format]int, folder fs.FS) (Format, error) {
 	weak := []Format{Chats, JSON, CSV}
 	var strong []string
 	for f := range count {

@@ -77,7 +77,7 @@ func TestZip(t *testing.T) {
 			n++
 		}
 		left := items.LeftOut()
-		if n != c.items || left["file export/user.json"]+left["file export/chat.html"]+left["files that are no Markdown"] != c.left {
+		if n != c.items || left["file export/user.json"]+left["file export/chat.html"]+left["file c.png"] != c.left {
 			t.Errorf("%s: %d items, left out %v", c.name, n, left)
 		}
 		if closer != nil {

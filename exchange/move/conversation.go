@@ -121,7 +121,7 @@ func (w *writer) message(c *conversation, m *message) error {
 	}
 	return w.line(c.at, sessions.TypeMessage, sessions.MessageLine{
 		Type: sessions.TypeMessage, Session: c.id, User: scope.User, Agent: scope.Agent, ID: m.ID,
-		Role: cmp.Or(m.Role, string(role)), Name: m.Name, Text: m.Text, Parts: m.Parts, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID,
+		Role: cmp.Or(m.Role, string(role)), Name: m.Name, Text: m.Text, Parts: m.Parts, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, Extra: m.Extra,
 		MemoryID: said, At: instant(m.at),
 	}, len(m.Text)+len(m.Parts)+len(m.ToolCalls)+len(m.Extra))
 }

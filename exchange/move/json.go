@@ -144,7 +144,7 @@ func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exc
 			return nil
 		}
 		if key, inList := strings.CutSuffix(path, "[]"); !inList && path != "" {
-			if !isNothing(raw) && !slices.Contains(pageKeys, key) {
+			if text := string(raw); text != "null" && text != "[]" && text != "{}" {
 				w.leave("beside the records: "+key, 1)
 			}
 			return nil
@@ -163,10 +163,7 @@ func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exc
 	return err
 }
 
-// pageKeys say how a list was asked for, and nothing of what is in it; offsetKey that there are
-// records which the answer lacks.
-var pageKeys = []string{"count", "next", "previous", "page", "page_size", "total", "status", "time", "usage", "message"}
-
+// offsetKey says that there are records which the answer lacks.
 const offsetKey = "next_page_offset"
 
 // isNothing reports whether a value says nothing.

@@ -351,7 +351,8 @@ func (s *shape) isOwn() bool {
 		keys[key] = s.words[key]
 	}
 	object, err := json.Marshal(keys)
-	return err == nil && exchange.IsRecord(object)
+	_, own := exchange.OwnType(object)
+	return err == nil && own
 }
 
 // formatOf is the format of records; bare: they are the messages of one conversation.

@@ -349,7 +349,7 @@ func readAll(t *testing.T, f Format, in *Input) (lines []string, left map[string
 		}
 		lines = append(lines, canonical(raw))
 	}
-	left = maps.Clone(items.LeftOut())
+	left = maps.Clone(map[string]int(items.LeftOut()))
 	maps.DeleteFunc(left, func(what string, _ int) bool { return strings.HasPrefix(what, "file ") })
 	return lines, left
 }

@@ -61,9 +61,9 @@ func (t *transcript) of(at exchange.LineError, id string, f fields, known ...str
 // maxRemark bounds a value in the metadata of a session.
 const maxRemark = 4 << 10
 
-// isNote reports whether words that stand in the place of a user's are those of the program, which
+// isRemark reports whether words that stand in the place of a user's are those of the program, which
 // writes them between tags.
-func isNote(words string) bool {
+func isRemark(words string) bool {
 	words = strings.TrimSpace(words)
 	if strings.HasPrefix(words, "# AGENTS.md instructions") || strings.HasPrefix(words, "Caveat: The messages below") {
 		return true
@@ -73,10 +73,10 @@ func isNote(words string) bool {
 	}
 	tag, _, ok := strings.Cut(words[1:], ">")
 	tag, _, _ = strings.Cut(tag, " ")
-	return ok && slices.Contains(noteTags, tag)
+	return ok && slices.Contains(remarkTags, tag)
 }
 
-var noteTags = []string{
+var remarkTags = []string{
 	"command-name", "command-message", "command-args", "local-command-stdout", "local-command-stderr", "local-command-caveat", "system-reminder",
 	"bash-input", "bash-stdout", "bash-stderr", "user-prompt-submit-hook", "task-notification", "environment_context", "user_instructions",
 	"INSTRUCTIONS", "permissions", "collaboration_mode", "turn_aborted", "user_shell_command", "skill", "session_context", "user_action", "subagent_notification",
@@ -124,7 +124,7 @@ func (t *transcript) claudeCode(at exchange.LineError, f fields) error {
 		session = cmp.Or(session, t.name) + "/" + cmp.Or(agent, "sidechain")
 	}
 	m.ID = cmp.Or(f.text("uuid"), m.ID, fmt.Sprintf("line-%d", at.Line))
-	m.aside = side || string(f["isMeta"]) == "true" || string(f["isCompactSummary"]) == "true" || m.Role == "user" && isNote(m.Words())
+	m.aside = side || string(f["isMeta"]) == "true" || string(f["isCompactSummary"]) == "true" || m.Role == "user" && isRemark(m.Words())
 	c, err := t.of(at, session, f, claudeKeys...)
 	if err != nil {
 		return err
@@ -228,7 +228,7 @@ func (t *transcript) codexItem(at exchange.LineError, item []byte, around fields
 	if m.at.IsZero() {
 		m.at = t.when(valueOf(around["timestamp"]))
 	}
-	m.aside = m.Role == "user" && isNote(m.Words())
+	m.aside = m.Role == "user" && isRemark(m.Words())
 	c, err := t.of(at, current, around)
 	if err != nil {
 		return err
@@ -442,7 +442,7 @@ func (g *gemini) turn(c *conversation, n int, f fields) error {
 		g.rest("of calls", call, "args", "result")
 	}
 	m.say(parts, words)
-	m.aside = m.Role == "user" && isNote(m.Words())
+	m.aside = m.Role == "user" && isRemark(m.Words())
 	g.rest("of messages", f, "timestamp", "thoughts", "content", "toolCalls")
 	if err := g.message(c, m); err != nil || len(results) == 0 {
 		return err
@@ -487,7 +487,7 @@ func (g *gemini) logged(at exchange.LineError, f fields) error {
 	}
 	m := &message{at: g.when(valueOf(f["timestamp"]))}
 	m.ID, m.Role, m.Text = "log-"+f.word("messageId"), cmp.Or(f.text("type"), "user"), f.text("message")
-	m.aside = isNote(m.Text) || strings.HasPrefix(m.Text, "/")
+	m.aside = isRemark(m.Text) || strings.HasPrefix(m.Text, "/")
 	g.rest("of entries", f, "timestamp")
 	return g.message(c, m)
 }
