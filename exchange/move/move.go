@@ -37,14 +37,16 @@ const (
 	JSON      Format = "json"      // a list of texts or objects
 	CSV       Format = "csv"       // rows with a header, with commas, semicolons or tabs between
 	Markdown  Format = "markdown"  // a folder of Markdown files, or one such file
-	Chroma    Format = "chroma"    // what Chroma gets of a collection
+	Chroma    Format = "chroma"    // what Chroma gets of a collection, or its SQLite file
 	Qdrant    Format = "qdrant"    // points that Qdrant scrolls through
+	SQLite    Format = "sqlite"    // the file of ExportSQLite, or the rows of one table of any SQLite file
 )
 
 // readers are what translates each format.
 var readers = map[Format]func(*Input, *writer) error{
 	ChatGPT: readChatGPT, Claude: readClaude, MCP: readMCP, Mem0: readMem0, LangGraph: readLangGraph,
 	JSON: readJSON, CSV: readCSV, Chroma: readChroma, Qdrant: readQdrant, OpenFang: readOpenFang, Markdown: readMarkdown,
+	SQLite: readSQLite,
 }
 
 // Formats are all formats, by name.
@@ -75,6 +77,8 @@ type Options struct {
 	Scope memory.Scope
 	// Zone is that of times that name none. nil: UTC.
 	Zone *time.Location
+	// Table is the table of a SQLite file whose rows are read. Empty: the one that has memories.
+	Table string
 }
 
 // Owner is the scope that an input of a format gets that names nobody.

@@ -80,7 +80,7 @@ var law = map[string]row{
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/race", "internal/realdata", "internal/valid", "memory", "notes", "sessions"}, outside: []string{compress}},
 
-	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/race", "internal/sqlitefile", "memory", "scope", "sessions", "usage"}, outside: []string{"go.yaml.in/yaml/v3"}},
+	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/panics", "internal/race", "memory", "scope", "sessions", "usage"}, outside: []string{"go.yaml.in/yaml/v3", "github.com/ncruces/go-sqlite3", "github.com/tinylib/msgp"}},
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
@@ -208,7 +208,6 @@ var law = map[string]row{
 	"internal/retry":        {floor: base, beside: []string{"internal/fault"}},
 	"internal/scalar":       {floor: base},
 	"internal/onefile":      {floor: base, beside: []string{"internal/golden"}, outside: []string{compress, xxh3}},
-	"internal/sqlitefile":   {floor: base},
 	"internal/store":        {floor: base, beside: []string{"internal/clock", "internal/fault", "internal/fsys", "internal/kv", "internal/onefile", "internal/panics"}, outside: []string{pebble}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/valid":        {floor: base, beside: []string{"internal/fault"}},

@@ -32,6 +32,7 @@ memdbctl import conversations.json --user ada --dry-run
 memdbctl import conversations.json --user ada
 memdbctl import ./notes --format markdown --user ada
 memdbctl import table.csv --user ada --timezone Europe/Amsterdam
+memdbctl import app.db --table notes --user ada
 memdbctl import base.fbin --agent bench
 zstd -dc memories.jsonl.zst | memdbctl import - --format jsonl --strict`
 
@@ -68,6 +69,7 @@ type importing struct {
 	format  string
 	skipBad bool
 	dryRun  bool
+	table   string
 	zone    *time.Location
 }
 
@@ -80,8 +82,8 @@ forms, key by key.
 It also reads what other programs keep, and tells by the content which of them it was:
 conversations of ChatGPT and Claude, the memory.jsonl of the Model Context Protocol's memory
 server, memories and history of mem0, the database of OpenFang, items of LangGraph's store,
-lists of JSON, CSV with a header, a folder of Markdown files, and collections of Chroma and
-Qdrant. docs/moving.md says what becomes of what. What has no place here is counted under
+lists of JSON, CSV with a header, a folder of Markdown files, collections of Chroma and
+Qdrant, and the tables of any SQLite file, of which --table names one. docs/moving.md says what becomes of what. What has no place here is counted under
 "left out". With --dry-run nothing is stored: it counts what there is and shows three of each
 kind.
 
@@ -106,6 +108,7 @@ A record that can't be stored is skipped and named, and the exit code is then 1.
 	flags.StringVar(&o.Scope.Agent, "agent", "", "likewise the agent")
 	flags.StringVar(&o.Scope.Run, "run", "", "likewise the run")
 	flags.StringVar(&o.IntoAgent, "into-agent", "", "the agent that everything is stored for, whatever agent a record names")
+	flags.StringVar(&o.table, "table", "", "the `NAME` of the table whose rows are imported from a SQLite file")
 	flags.BoolVar(&o.Upsert, "upsert", false, "change the memories whose IDs are there with other content")
 	flags.BoolVar(&o.Strict, "strict", false, "stop at the first record that can't be stored, instead of skipping it")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "exit with 0 although records were skipped")
@@ -122,6 +125,12 @@ A record that can't be stored is skipped and named, and the exit code is then 1.
 		}
 		if flags.Changed("into-agent") && (o.IntoAgent == "" || o.Scope.Agent != "") {
 			return usagef(cmd, "--into-agent names one agent, instead of --agent")
+		}
+		if flags.Changed("table") {
+			if o.format != formatAuto && o.format != formatSQLite || o.table == "" {
+				return usagef(cmd, "--table names a table of a SQLite file, without another --format")
+			}
+			o.format = formatSQLite
 		}
 		if o.Strict && o.skipBad {
 			return usagef(cmd, "--strict and --skip-bad exclude each other")

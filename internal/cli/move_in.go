@@ -161,7 +161,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 	if err := in.lockShared(); err != nil {
 		return inputError(name, err)
 	}
-	items := move.Read(move.Format(o.format), &in.Input, &move.Options{Scope: o.Scope, Zone: o.zone})
+	items := move.Read(move.Format(o.format), &in.Input, &move.Options{Scope: o.Scope, Zone: o.zone, Table: o.table})
 	nobody := o.Scope == (memory.Scope{})
 	if nobody {
 		o.Scope = move.Format(o.format).Owner()
