@@ -17,6 +17,7 @@ import (
 type RandomFile interface {
 	io.ReaderAt
 	io.WriterAt
+	// Truncate makes the file end at a size.
 	Truncate(size int64) error
 }
 

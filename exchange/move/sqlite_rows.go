@@ -75,7 +75,11 @@ func (w *writer) plainTable(f *sqliteFile) (*table, error) {
 		}
 		const most = 30
 		if filled = append(filled, t); len(filled) <= most {
-			all = append(all, fmt.Sprintf("%q (%d rows)", t.name, n))
+			rows := "rows"
+			if n == 1 {
+				rows = "row"
+			}
+			all = append(all, fmt.Sprintf("%q (%d %s)", t.name, n, rows))
 		} else if len(filled) == most+1 {
 			all = append(all, "…")
 		}
