@@ -157,7 +157,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 			options = d.Options()
 		}
 	}
-	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: o.zone, Map: o.fields})
+	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: o.zone, Map: o.fields, Table: o.table})
 	all, stop, err := begin(items.All(ctx))
 	defer stop()
 	if err != nil { // what can't be read makes no database
