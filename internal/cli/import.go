@@ -463,7 +463,7 @@ func (a *app) warnSkipped(name string, r exchange.Report, err error) {
 	}
 }
 
-// progress is a line on the terminal that tells how far an import or export is.
+// progress is a line on a terminal that says how far the work is. There is none with --quiet or --json.
 type progress struct {
 	*app
 	name  string
@@ -518,7 +518,7 @@ func (p *progress) link(ctx context.Context, db *engine.DB) (took time.Duration,
 }
 
 func (p *progress) say(format string, args ...any) {
-	if p.errWidth == 0 || p.quiet || p.now().Sub(p.shown) < progressEvery {
+	if p.errWidth == 0 || p.quiet || p.json || p.now().Sub(p.shown) < progressEvery {
 		return
 	}
 	p.shown = p.now()

@@ -200,7 +200,7 @@ the memory was deleted and its history is gone.`
 		all   bool
 	)
 	ownerFlags(cmd, &owner)
-	cmd.Flags().IntVar(&w.Last, "last", sessions.DefaultWindow, "at most so many messages")
+	cmd.Flags().IntVar(&w.Last, "last", sessions.DefaultWindow, "maximum number of messages")
 	cmd.Flags().IntVar(&w.Tokens, "tokens", 0, "as many as make up so many tokens, at four bytes each")
 	cmd.Flags().BoolVar(&all, "all", false, "everything, also from before a marker")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -287,7 +287,7 @@ func (a *app) sessionListCmd() *cobra.Command {
 	ownerFlags(cmd, &q.Owner)
 	cmd.Flags().StringVar(&q.Channel, "channel", "", "those of this channel, archived ones included")
 	cmd.Flags().BoolVar(&q.Archived, "archived", false, "those that are archived, instead of the others")
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(memory.MaxLimit))
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, limitHelp+", up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&q.After, "after", "", "the page behind this `mark`, which the one before has printed")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLimit(cmd, q.Limit); err != nil {
