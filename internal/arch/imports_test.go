@@ -78,9 +78,9 @@ var law = map[string]row{
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/race", "internal/realdata", "internal/testdb", "internal/valid", "memory", "notes", "sessions", "usage"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "internal/valid", "memory", "notes", "sessions", "usage"}, outside: []string{compress}},
 
-	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/race", "internal/sqlitefile", "memory", "scope", "sessions", "usage"}, outside: []string{"go.yaml.in/yaml/v3"}},
+	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/race", "internal/scalar", "internal/sqlitefile", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "go.yaml.in/yaml/v3"}},
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
@@ -149,9 +149,9 @@ var law = map[string]row{
 	"services/server/iii":       {floor: spoken, only: []string{"engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
 	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
-	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/realdata", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
-	"services/server/mcp":               {floor: spoken, only: []string{"engine", "filter", "graph", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
-	"services/server/anthropic":         {floor: spoken, only: []string{"engine", "entries", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
+	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
+	"services/server/mcp":               {floor: spoken, only: []string{"engine", "filter", "graph", "internal/clock", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
+	"services/server/anthropic":         {floor: spoken, only: []string{"engine", "entries", "internal/clock", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
 	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
 	"services/server/chat":              {floor: spoken, only: []string{"engine", "internal/testdb", "memory", "services/server", "sessions"}},
 	"services/server/langgraph":         {floor: spoken, only: []string{"engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
@@ -201,10 +201,12 @@ var law = map[string]row{
 	"internal/panics":       {floor: base},
 	"internal/part":         {floor: base, beside: []string{"internal/codec", "internal/kv", "scope"}},
 	"internal/metadata":     {floor: base, beside: []string{"internal/fault", "internal/valid"}},
+	"internal/messages":     {floor: base, beside: []string{"internal/rawjson", "internal/valid"}},
 	"internal/near":         {floor: base},
 	"internal/needles":      {floor: base},
 	"internal/race":         {floor: base, forTests: true},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
+	"internal/rawjson":      {floor: base, beside: []string{"internal/valid"}},
 	"internal/realdata":     {floor: base, forTests: true},
 	"internal/retry":        {floor: base, beside: []string{"internal/fault"}},
 	"internal/scalar":       {floor: base},
