@@ -399,7 +399,7 @@ func TestFields(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &writer{format: JSON, left: map[string]int{}}
+		w := &writer{format: JSON, account: newAccount()}
 		m, err := w.memoryOf(f)
 		if err != nil {
 			t.Errorf("%s: %v", in, err)
@@ -409,7 +409,7 @@ func TestFields(t *testing.T) {
 		if err != nil || string(got) != want {
 			t.Errorf("%s: metadata %s, error %v, want %s", in, got, err, want)
 		}
-		if m.ID == "" || strings.Contains(m.ID, "\n") {
+		if strings.Contains(m.ID, "\n") || (m.ID == "") != (f["id"] == nil && !strings.Contains(in, `"id"`)) {
 			t.Errorf("%s: the ID is %q", in, m.ID)
 		}
 	}

@@ -290,7 +290,7 @@ func TestSQLiteLongRows(t *testing.T) {
 }
 
 // itemsOf reads an input, and fails on anything but whole items.
-func itemsOf(t testing.TB, f Format, in *Input, o *Options) (items []exchange.Item, left map[string]int) {
+func itemsOf(t testing.TB, f Format, in *Input, o *Options) (items []exchange.Item, left exchange.Counts) {
 	t.Helper()
 	all := Read(f, in, o)
 	for item, err := range all.All(t.Context()) {
@@ -338,7 +338,7 @@ func TestSQLiteTable(t *testing.T) {
 		o  *Options
 	}{
 		`no table "v"; its tables are "Notes" (2 rows), "tags" (2 rows)`: {in(), &Options{Table: "v"}},
-		`name one with --table: "a" (1 row), "b" (2 rows)`:              {sqliteInput(t, "CREATE TABLE a (text)", "CREATE TABLE b (text)", "INSERT INTO a VALUES ('x')", "INSERT INTO b VALUES ('x'), ('y')"), nil},
+		`name one with --table: "a" (1 row), "b" (2 rows)`:               {sqliteInput(t, "CREATE TABLE a (text)", "CREATE TABLE b (text)", "INSERT INTO a VALUES ('x')", "INSERT INTO b VALUES ('x'), ('y')"), nil},
 		"has no table with rows":                                         {sqliteInput(t, "CREATE TABLE a (text)"), nil},
 		"it is no SQLite file":                                           {input("x.db", []byte("plain")), &Options{Table: "t"}},
 	} {

@@ -62,7 +62,7 @@ func headOf(in *bufio.Reader) *exchange.Database {
 		return nil
 	}
 	var d exchange.Database
-	if exchange.DecodeStrict(objectAt(in, at), &d) != nil || d.Type != exchange.TypeDatabase {
+	if _, err := exchange.DecodeKnown(objectAt(in, at), &d); err != nil || d.Type != exchange.TypeDatabase {
 		return nil // where it is damaged, the import will say so
 	}
 	return &d
