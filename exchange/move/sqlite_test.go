@@ -290,7 +290,7 @@ func TestSQLiteLongRows(t *testing.T) {
 }
 
 // itemsOf reads an input, and fails on anything but whole items.
-func itemsOf(t testing.TB, f Format, in *Input, o *Options) (items []exchange.Item, left map[string]int) {
+func itemsOf(t testing.TB, f Format, in *Input, o *Options) (items []exchange.Item, left exchange.Counts) {
 	t.Helper()
 	all := Read(f, in, o)
 	for item, err := range all.All(t.Context()) {
