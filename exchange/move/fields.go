@@ -199,14 +199,20 @@ func (w *writer) memoryOf(f fields) (memory.Memory, error) {
 			return m, errors.New("it has no text, and no key but those that say what it is")
 		}
 	}
-	if m.ID = idOf(w.format, id); id == "" {
-		text, err := json.Marshal(m.Metadata)
-		if err != nil {
-			return m, err
-		}
-		m.ID = idOf(w.format, m.User, m.Agent, m.Run, m.Text, m.CreatedAt.Format(time.RFC3339Nano), string(text))
+	return m, w.identify(&m, id)
+}
+
+// identify gives a memory its ID, or one that follows from its content.
+func (w *writer) identify(m *memory.Memory, id string) error {
+	if m.ID = idOf(w.format, id); id != "" {
+		return nil
 	}
-	return m, nil
+	text, err := json.Marshal(m.Metadata)
+	if err != nil {
+		return err
+	}
+	m.ID = idOf(w.format, m.User, m.Agent, m.Run, m.Text, m.CreatedAt.Format(time.RFC3339Nano), string(text))
+	return nil
 }
 
 // inWords is the text of an object that has none under the usual names: each key with its value.
@@ -318,6 +324,17 @@ func (w *writer) record(at exchange.LineError, raw []byte) error {
 // eachUnder visits the records of a document: of a list, or of the lists under some keys of an
 // object. What an object has beside them is left out. An object without such a list is a record.
 func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exchange.LineError, raw []byte) error) error {
+	return eachOf(in, w, of, keys, w.leave, func(at exchange.LineError, _ string, raw []byte, err error) error {
+		if err != nil {
+			return w.skip(at, err)
+		}
+		return visit(at, raw)
+	})
+}
+
+// eachOf is eachUnder for a reader that wants to know under which key a record is, and what to do
+// with a record that is too long and with what an object has beside its lists.
+func eachOf(in *Input, w *writer, of string, keys []string, leave func(string, int), visit func(at exchange.LineError, under string, raw []byte, err error) error) error {
 	s, err := newSplitter(in.Reader)
 	if err != nil {
 		return err
@@ -337,35 +354,35 @@ func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exc
 	}
 	walk.visit = func(path string, _ int, raw []byte, err error) error {
 		w.read = s.at
-		if strings.HasSuffix(path, offsetKey) {
-			further = string(raw) != "null"
+		if strings.HasSuffix(path, offsetKey) || path == nextKey {
+			further = further || string(raw) != "null"
 			return nil
 		}
-		if key, inList := strings.CutSuffix(path, "[]"); !inList && path != "" {
+		key, inList := strings.CutSuffix(path, "[]")
+		if !inList && path != "" {
 			if string(raw) != "null" && string(raw) != "[]" && string(raw) != "{}" && !slices.Contains(pageKeys, key) {
-				w.leave("beside the records: "+key, 1)
+				leave("beside the records: "+key, 1)
 			}
 			return nil
 		}
 		n++
-		at := exchange.LineError{Line: n, Of: of}
-		if err != nil {
-			return w.skip(at, err)
-		}
-		return visit(at, raw)
+		return visit(exchange.LineError{Line: n, Of: of}, key, raw, err)
 	}
 	err = walk.run()
 	if further {
-		w.leave("pages behind the last one, which "+offsetKey+" names", 1)
+		leave("pages behind the last one", 1)
 	}
 	return err
 }
 
-// pageKeys say how a list was asked for, and nothing of what is in it; offsetKey that there are
+// pageKeys say how a list was asked for, and nothing of what is in it; offsetKey and nextKey that there are
 // records which the answer lacks.
-var pageKeys = []string{"count", "next", "previous", "page", "page_size", "total", "status", "time", "usage", "message"}
+var pageKeys = []string{"count", "previous", "page", "page_size", "total", "status", "time", "usage", "message"}
 
-const offsetKey = "next_page_offset"
+const (
+	offsetKey = "next_page_offset"
+	nextKey   = "next"
+)
 
 // wraps reports whether the object that comes next has a list under one of the keys, as far as
 // its begin tells.
