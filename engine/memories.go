@@ -76,6 +76,14 @@ func (m Memories) Store(ctx context.Context, mem memory.Memory, o *memory.StoreO
 // SkipInvalid all that are valid. The results are in the order of the memories.
 // In a transaction, a batch that fails half-way leaves one that cannot commit.
 func (m Memories) StoreBatch(ctx context.Context, mems []memory.Memory, o *memory.StoreOptions) ([]memory.Stored, error) {
+	if a := attemptOf(ctx); m.tx == nil && a.opened() { // nothing is embedded while it holds the writer lock
+		var results []memory.Stored
+		err := a.join(ctx, m.db, func(tx *Tx) (err error) {
+			results, err = tx.Memories().StoreBatch(ctx, mems, o)
+			return err
+		})
+		return results, err
+	}
 	if o == nil {
 		o = &memory.StoreOptions{}
 	}

@@ -121,6 +121,9 @@ func (db *DB) ExtractEntities(ctx context.Context, o ExtractOptions) (done Extra
 	if err := db.writable(doingExtract); err != nil {
 		return done, err
 	}
+	if ctx, err = db.apart(ctx, doingExtract); err != nil {
+		return done, err
+	}
 	for q := (memory.ListQuery{Scope: o.Scope, AllScopes: o.AllScopes, Limit: extractPage}); ; {
 		page, err := db.Memories().List(ctx, q)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
@@ -46,7 +47,7 @@ func DecodeStrict(data []byte, v any) error {
 		}
 		return nil
 	})
-	if errors.Is(err, errMalformed) {
+	if errors.Is(err, rawjson.ErrMalformed) {
 		return nil // it is null
 	}
 	return err
@@ -63,7 +64,7 @@ func DecodeKnown(data []byte, v any) error {
 		return nil
 	})
 	whole := new(json.RawMessage)
-	if wrong := Decode(data, whole); wrong != nil || errors.Is(err, errMalformed) {
+	if wrong := Decode(data, whole); wrong != nil || errors.Is(err, rawjson.ErrMalformed) {
 		return cmp.Or(wrong, Decode(data, v))
 	}
 	if err != nil {
@@ -79,7 +80,7 @@ func DecodeKnown(data []byte, v any) error {
 // eachKey visits the keys of an object, of which no known one may be given twice.
 func eachKey(data []byte, known []string, visit func(key string, value []byte, isKnown bool) error) error {
 	seen := make([]bool, len(known))
-	return eachMember(data, func(key string, value []byte) error {
+	return rawjson.Members(data, func(key string, value []byte) error {
 		i := slices.Index(known, key)
 		if i >= 0 {
 			if seen[i] {

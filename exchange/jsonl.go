@@ -14,6 +14,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -27,14 +29,14 @@ const TypeEnd = "end"
 // LineError under Strict, the context's, the reader's, or one of the database
 // that is not about one record.
 func ImportJSONL(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (Report, error) {
-	return newBatch(db, o).all(ctx, NewLineReader(r), "")
+	return newBatch(db, o).all(ctx, NewLineReader(ctxio.Reader(ctx, r)), "")
 }
 
 // ImportJSON is ImportJSONL for one JSON document: a list of what are lines otherwise, or
 // one of them. A LineError counts the records of the list. An error of the document itself
 // ends the import, after what came before it is stored.
 func ImportJSON(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (Report, error) {
-	return newBatch(db, o).all(ctx, NewDocumentReader(r), "record")
+	return newBatch(db, o).all(ctx, NewDocumentReader(ctxio.Reader(ctx, r)), "record")
 }
 
 // source reads records, each of which is a JSON object.
@@ -125,7 +127,7 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 // typeOf is the type of a line, and refuses one of which a part is far too large,
 // before all of it is read.
 func typeOf(line []byte) (kind string, err error) {
-	err = eachMember(line, func(key string, value []byte) error {
+	err = rawjson.Members(line, func(key string, value []byte) error {
 		switch key {
 		case "type":
 			if Decode(value, &kind) == nil {
@@ -141,15 +143,15 @@ func typeOf(line []byte) (kind string, err error) {
 		case "embedding":
 			return fewComponents(key, value)
 		case "vectors":
-			err := eachMember(value, fewComponents)
-			if errors.Is(err, errMalformed) {
+			err := rawjson.Members(value, fewComponents)
+			if errors.Is(err, rawjson.ErrMalformed) {
 				return nil // which is said when it is read
 			}
 			return err
 		}
 		return nil
 	})
-	if errors.Is(err, errMalformed) {
+	if errors.Is(err, rawjson.ErrMalformed) {
 		err = Decode(line, new(json.RawMessage))
 	}
 	return kind, err
@@ -202,7 +204,7 @@ var ownTypes = []string{
 func IsRecord(object []byte) bool {
 	known := keysOf(reflect.TypeFor[foreign]())
 	own, typed := true, false
-	err := eachMember(object, func(key string, value []byte) error {
+	err := rawjson.Members(object, func(key string, value []byte) error {
 		own = own && slices.Contains(known, key)
 		var typ string
 		typed = typed || key == "type" && Decode(value, &typ) == nil && slices.Contains(ownTypes, typ)

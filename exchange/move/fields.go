@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -77,8 +78,8 @@ func (f fields) word(keys ...string) string {
 	return ""
 }
 
-// time takes the first of the keys that has a time.
-func (f fields) time(zone *time.Location, keys ...string) time.Time {
+// time takes the first of the keys that has a time, which read reads.
+func (f fields) time(read func(any) (time.Time, error), keys ...string) time.Time {
 	for _, key := range keys {
 		raw, ok := f[key]
 		if !ok {
@@ -88,7 +89,11 @@ func (f fields) time(zone *time.Location, keys ...string) time.Time {
 		if err != nil {
 			continue
 		}
-		if t, err := readTime(v, zone); err == nil && (!t.IsZero() || v == nil || v == "") {
+		if v == nil || v == "" {
+			delete(f, key)
+			return time.Time{}
+		}
+		if t, err := read(v); err == nil {
 			delete(f, key)
 			return t
 		}
@@ -167,12 +172,13 @@ func one[S ~string](f fields, key string, there []S) S {
 
 // memoryOf is the memory that an object is.
 func (w *writer) memoryOf(f fields) (memory.Memory, error) {
+	times := scalar.Reader{Zone: w.opts.Zone}
 	m := memory.Memory{
 		Text: f.text(textKeys...),
 		Role: one(f, "role", roles), Kind: one(f, "kind", kinds),
 		Importance: f.share("importance"), Confidence: f.share("confidence"),
-		CreatedAt: f.time(w.opts.Zone, createdKeys...), UpdatedAt: f.time(w.opts.Zone, updatedKeys...),
-		EventTime: f.time(w.opts.Zone, eventKeys...), ExpiresAt: f.time(w.opts.Zone, expiryKeys...),
+		CreatedAt: f.time(times.Time, createdKeys...), UpdatedAt: f.time(times.Time, updatedKeys...),
+		EventTime: f.time(times.Time, eventKeys...), ExpiresAt: f.time(times.End, expiryKeys...),
 		Scope: w.scope(f.word(userKeys...), f.word(agentKeys...), f.word(runKeys...)),
 	}
 	if m.UpdatedAt.Before(m.CreatedAt) {
@@ -335,25 +341,25 @@ func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exc
 // eachOf is eachUnder for a reader that wants to know under which key a record is, and what to do
 // with a record that is too long and with what an object has beside its lists.
 func eachOf(in *Input, w *writer, of string, keys []string, leave func(string, int), visit func(at exchange.LineError, under string, raw []byte, err error) error) error {
-	s, err := newSplitter(in.Reader)
+	s, err := exchange.NewSplitter(in.Reader)
 	if err != nil {
 		return err
 	}
 	first, wraps, further := true, false, false
 	n := 0
-	walk := &walk{splitter: s}
+	walk := &walk{Splitter: s}
 	walk.enter = func(path string) bool {
 		if path == "" {
-			c, err := s.in.Peek(1)
+			c, err := s.Peek()
 			if first {
-				first, wraps = false, err == nil && c[0] == '{' && s.wraps(keys)
+				first, wraps = false, err == nil && c == '{' && wrapsRecords(s.Head(), keys)
 			}
-			return err == nil && (c[0] == '[' || wraps)
+			return err == nil && (c == '[' || wraps)
 		}
 		return wraps && slices.Contains(keys, path)
 	}
 	walk.visit = func(path string, _ int, raw []byte, err error) error {
-		w.read = s.at
+		w.read = s.Bytes()
 		if strings.HasSuffix(path, offsetKey) || path == nextKey {
 			further = further || string(raw) != "null"
 			return nil
@@ -384,10 +390,9 @@ const (
 	nextKey   = "next"
 )
 
-// wraps reports whether the object that comes next has a list under one of the keys, as far as
+// wrapsRecords reports whether the object that comes next has a list under one of the keys, as far as
 // its begin tells.
-func (s *splitter) wraps(keys []string) bool {
-	head, _ := s.in.Peek(splitBuffer) // what there is of it
+func wrapsRecords(head []byte, keys []string) bool {
 	return slices.ContainsFunc(topKeys(head), func(k headKey) bool {
 		return slices.Contains(keys, k.path) && (k.first == '[' || k.first == '{' && slices.ContainsFunc(keys, func(of string) bool {
 			return strings.HasPrefix(of, k.path+".")

@@ -208,7 +208,7 @@ func (p *pages) memoryOfPage(name string, front fields, body string) (m memory.M
 	m.Name, m.Aliases = called, aliases
 	switch {
 	case own:
-		ownFields(&m)
+		p.ownFields(&m)
 		if metadata != nil {
 			m.Metadata = metadata
 		}
@@ -466,7 +466,7 @@ const (
 )
 
 // ownFields are the keys of an exported file that other files would not have.
-func ownFields(m *memory.Memory) {
+func (w *writer) ownFields(m *memory.Memory) {
 	take := func(key string, set func(s string)) {
 		switch v := m.Metadata[key].(type) {
 		case string:
@@ -484,7 +484,7 @@ func ownFields(m *memory.Memory) {
 	take("pinned", func(s string) { m.Pinned = s == "true" })
 	take("auto_importance", func(s string) { m.AutoImportance = s == "true" })
 	take("access_count", func(s string) { m.AccessCount, _ = strconv.ParseUint(s, 10, 64) })
-	take("last_accessed", func(s string) { m.LastAccessed, _ = readTime(s, nil) })
+	take("last_accessed", func(s string) { m.LastAccessed = w.when(s) })
 	if len(m.Metadata) == 0 {
 		m.Metadata = nil
 	}

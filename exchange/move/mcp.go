@@ -14,6 +14,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -89,7 +91,7 @@ func readMCP(in *Input, w *writer) error {
 		file, size = bytes.NewReader(all), int64(len(all))
 	}
 	pass := func(visit func(at exchange.LineError, f fields, entity bool, size int) error) error {
-		return r.records(&Input{Name: in.Name, Reader: bufio.NewReaderSize(io.NewSectionReader(file, 0, size), splitBuffer)}, visit)
+		return r.records(&Input{Name: in.Name, Reader: bufio.NewReaderSize(ctxio.Reader(w.ctx, io.NewSectionReader(file, 0, size)), splitBuffer)}, visit)
 	}
 	err := pass(func(_ exchange.LineError, f fields, entity bool, _ int) error {
 		if name, ok := f.any("name"); entity && ok {
@@ -230,7 +232,7 @@ var createdOf = []string{"createdAt", "created_at"}
 func (r *mcpReader) timeOf(f fields, keys ...string) time.Time {
 	for _, key := range keys {
 		if v, err := decodeAny(f[key]); err == nil {
-			if t, err := readTime(v, r.opts.Zone); err == nil && !t.IsZero() {
+			if t, err := (scalar.Reader{Zone: r.opts.Zone}).Time(v); err == nil {
 				return t
 			}
 		}

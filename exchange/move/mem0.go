@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -119,7 +120,7 @@ func (w *writer) mem0(f fields) (memory.Memory, error) {
 				p.Expiration = ""
 			}
 		}
-		if t, err := readTime(v, w.opts.Zone); p.Expiration == "" && err == nil && !t.IsZero() {
+		if t, err := (scalar.Reader{Zone: w.opts.Zone}).Time(v); p.Expiration == "" && err == nil {
 			p.Expiration = t.Format(products.Mem0DayForm)
 		}
 		if p.Expiration != "" {
@@ -139,7 +140,7 @@ func (w *writer) mem0(f fields) (memory.Memory, error) {
 	}
 	of := memory.Memory{
 		ID: f.word("id", "memory_id"), Scope: w.scope(f.word("user_id"), f.word("agent_id"), f.word("run_id", "session_id")),
-		CreatedAt: f.time(w.opts.Zone, "created_at"), UpdatedAt: f.time(w.opts.Zone, "updated_at"),
+		CreatedAt: f.time(scalar.Reader{Zone: w.opts.Zone}.Time, "created_at"), UpdatedAt: f.time(scalar.Reader{Zone: w.opts.Zone}.Time, "updated_at"),
 	}
 	if f.word("session_id") == of.Run { // of an answer that has the run under both names
 		delete(f, "session_id")
@@ -247,7 +248,7 @@ func (r *mem0Reader) related(at exchange.LineError, f fields) error {
 			return err
 		}
 	}
-	created := f.time(r.opts.Zone, "created_at")
+	created := f.time(scalar.Reader{Zone: r.opts.Zone}.Time, "created_at")
 	a.More = map[string]json.RawMessage{}
 	for key, raw := range f {
 		switch {

@@ -19,6 +19,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -114,6 +116,9 @@ func (i *Items) All(ctx context.Context) iter.Seq2[exchange.Item, error] {
 	return func(yield func(exchange.Item, error) bool) {
 		w := &writer{ctx: ctx, format: i.format, opts: i.opts, left: i.left, yield: yield}
 		w.leave("other files of the archive", i.in.unread)
+		if i.in.Reader != nil {
+			i.in.Reader = bufio.NewReaderSize(ctxio.Reader(ctx, i.in.Reader), splitBuffer)
+		}
 		err := errFolder
 		if i.in.Folder == nil || i.format == Markdown {
 			err = readers[i.format](i.in, w)
@@ -196,10 +201,16 @@ func (w *writer) scope(user, agent, run string) memory.Scope {
 }
 
 // when reads a time in any form. A missing one is the zero time, and so is one that cannot be
-// read, which is counted: what it is the time of is not lost for it.
+// read or that stands for none, which is counted: what it is the time of is not lost for it.
 func (w *writer) when(v any) time.Time {
-	t, err := readTime(v, w.opts.Zone)
-	if err != nil {
+	if v == nil || v == "" {
+		return time.Time{}
+	}
+	t, err := scalar.Reader{Zone: w.opts.Zone}.Time(v)
+	switch {
+	case errors.Is(err, scalar.ErrUnset):
+		w.leave("times that stand for none", 1)
+	case err != nil:
 		w.leave("times that cannot be read", 1)
 	}
 	return t

@@ -61,12 +61,12 @@ func readChroma(in *Input, w *writer) error {
 // also counts what there is beside all columns.
 func (w *writer) columnOf(in io.Reader, column string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		s, err := newSplitter(in)
+		s, err := exchange.NewSplitter(in)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		walk := &walk{splitter: s, enter: func(path string) bool { return path == "" || path == column }}
+		walk := &walk{Splitter: s, enter: func(path string) bool { return path == "" || path == column }}
 		walk.visit = func(path string, _ int, value []byte, err error) error {
 			switch {
 			case path == "[]":

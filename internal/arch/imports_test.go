@@ -78,11 +78,11 @@ var law = map[string]row{
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/race", "internal/realdata", "internal/valid", "memory", "notes", "sessions"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/valid", "memory", "notes", "sessions"}, outside: []string{compress}},
 
 	"exchange/products": {floor: upper, only: []string{"graph", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
 
-	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "exchange/products", "graph", "internal/clock", "internal/race", "internal/sqlitefile", "memory", "scope", "sessions", "usage"}, outside: []string{"go.yaml.in/yaml/v3"}},
+	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "exchange/products", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/race", "internal/scalar", "internal/sqlitefile", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "go.yaml.in/yaml/v3"}},
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
@@ -151,9 +151,9 @@ var law = map[string]row{
 	"services/server/iii":       {floor: spoken, only: []string{"engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
 	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
-	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "exchange/products", "filter", "graph", "internal/realdata", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
-	"services/server/mcp":               {floor: spoken, only: []string{"engine", "exchange/products", "filter", "graph", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
-	"services/server/anthropic":         {floor: spoken, only: []string{"engine", "entries", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
+	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "exchange/products", "filter", "graph", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
+	"services/server/mcp":               {floor: spoken, only: []string{"engine", "exchange/products", "filter", "graph", "internal/clock", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
+	"services/server/anthropic":         {floor: spoken, only: []string{"engine", "entries", "internal/clock", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
 	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
 	"services/server/chat":              {floor: spoken, only: []string{"engine", "internal/testdb", "memory", "services/server", "sessions"}},
 	"services/server/langgraph":         {floor: spoken, only: []string{"engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
@@ -166,18 +166,19 @@ var law = map[string]row{
 
 	"services/cluster/jetstream/cmd/memdbd": {floor: topmost, only: []string{"internal/daemon", "services/cluster", "services/cluster/jetstream"}},
 
-	"backup":   {floor: parts, only: []string{"internal/ctxio", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/host", "internal/panics"}, outside: []string{compress, pebble}},
-	"entries":  {floor: parts},
-	"hnsw":     {floor: parts, outside: []string{roaring, xxh3, "golang.org/x/sys"}},
-	"invindex": {floor: parts, outside: []string{roaring, xxh3}},
-	"filter":   {floor: parts},
-	"graph":    {floor: parts},
-	"sessions": {floor: parts, outside: []string{"github.com/google/uuid", xxh3}},
-	"usage":    {floor: parts},
-	"policy":   {floor: parts, outside: []string{"github.com/netresearch/go-cron", "golang.org/x/text"}},
-	"embed":    {floor: parts, outside: []string{xxh3}},
-	"mention":  {floor: parts},
-	"metrics":  {floor: parts, only: []string{}},
+	"backup":            {floor: parts, only: []string{"internal/ctxio", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/host", "internal/panics"}, outside: []string{compress, pebble}},
+	"entries":           {floor: parts},
+	"hnsw":              {floor: parts, outside: []string{roaring, xxh3, "golang.org/x/sys"}},
+	"invindex":          {floor: parts, outside: []string{roaring, xxh3}},
+	"filter":            {floor: parts},
+	"graph":             {floor: parts},
+	"sessions":          {floor: parts, outside: []string{"github.com/google/uuid", xxh3}},
+	"usage":             {floor: parts},
+	"internal/requests": {floor: parts, hidden: true},
+	"policy":            {floor: parts, outside: []string{"github.com/netresearch/go-cron", "golang.org/x/text"}},
+	"embed":             {floor: parts, outside: []string{xxh3}},
+	"mention":           {floor: parts},
+	"metrics":           {floor: parts, only: []string{}},
 
 	"wal": {floor: parts, only: []string{"internal/clock", "internal/fault", "scope"}, outside: []string{compress, xxh3}},
 
@@ -204,10 +205,12 @@ var law = map[string]row{
 	"internal/panics":       {floor: base},
 	"internal/part":         {floor: base, beside: []string{"internal/codec", "internal/kv", "scope"}},
 	"internal/metadata":     {floor: base, beside: []string{"internal/fault", "internal/valid"}},
+	"internal/messages":     {floor: base, beside: []string{"internal/rawjson", "internal/valid"}},
 	"internal/near":         {floor: base},
 	"internal/needles":      {floor: base},
 	"internal/race":         {floor: base, forTests: true},
 	"internal/query":        {floor: base, beside: []string{"internal/analysis"}},
+	"internal/rawjson":      {floor: base, beside: []string{"internal/valid"}},
 	"internal/realdata":     {floor: base, forTests: true},
 	"internal/retry":        {floor: base, beside: []string{"internal/fault"}},
 	"internal/scalar":       {floor: base},

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -36,13 +37,13 @@ type Message struct {
 	ToolCalls  json.RawMessage `json:"tool_calls,omitempty"`
 	ToolCallID string          `json:"tool_call_id,omitempty"`
 	sessions.ExtraKeys
-	MemoryIDs []string  `json:"memory_ids,omitempty"`
-	Timestamp time.Time `json:"timestamp,omitzero"`
+	MemoryIDs []string      `json:"memory_ids,omitempty"`
+	Timestamp exchange.Time `json:"timestamp,omitzero"`
 }
 
 // message is what is stored of it.
 func (m *Message) message() (sessions.Message, error) {
-	out := sessions.Message{ID: m.ID, Role: m.Role, Name: m.Name, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, MemoryIDs: m.MemoryIDs, At: m.Timestamp, Text: m.Text}
+	out := sessions.Message{ID: m.ID, Role: m.Role, Name: m.Name, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, MemoryIDs: m.MemoryIDs, At: m.Timestamp.Time, Text: m.Text}
 	switch {
 	case len(m.Content) == 0 || string(m.Content) == "null":
 	case m.Content[0] == '"' && m.Text == "":
@@ -65,7 +66,7 @@ func (m *Message) message() (sessions.Message, error) {
 }
 
 func messageOf(m *sessions.Message) (Message, error) {
-	out := Message{ID: m.ID, Role: m.Role, Name: m.Name, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, MemoryIDs: m.MemoryIDs, Timestamp: m.At}
+	out := Message{ID: m.ID, Role: m.Role, Name: m.Name, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, MemoryIDs: m.MemoryIDs, Timestamp: exchange.Time{Time: m.At}}
 	var err error
 	if out.Content = m.Parts; len(m.Parts) > 0 {
 		out.Text = m.Text

@@ -1,4 +1,4 @@
-package exchange
+package rawjson
 
 import (
 	"encoding/json"
@@ -11,10 +11,10 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
-func TestEachMember(t *testing.T) {
+func TestMembers(t *testing.T) {
 	show := func(in string) string {
 		var out []string
-		err := eachMember([]byte(in), func(key string, value []byte) error {
+		err := Members([]byte(in), func(key string, value []byte) error {
 			out = append(out, fmt.Sprintf("%s=%s", key, value))
 			return nil
 		})
@@ -45,19 +45,35 @@ func TestEachMember(t *testing.T) {
 	}
 }
 
-// FuzzEachMember: of what encoding/json reads, the same keys and values are seen.
-func FuzzEachMember(f *testing.F) {
+// TestElements verifies the elements of lists, and that anything else is refused.
+func TestElements(t *testing.T) {
+	for in, want := range map[string]string{
+		`[]`: "", ` [ ] `: "", `[1,"a,]", [2] ,{"b":[3]}]`: `1|"a,]"|[2]|{"b":[3]}|`,
+		`{}`: "malformed JSON", `[1 2]`: "1|malformed JSON", `[1,]`: "1|malformed JSON", `[,1]`: "malformed JSON", `[1`: "1|malformed JSON", ``: "malformed JSON",
+	} {
+		got := ""
+		if err := Elements([]byte(in), func(v []byte) error { got += string(v) + "|"; return nil }); err != nil {
+			got += err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// FuzzMembers verifies that Members sees the keys and values that encoding/json reads.
+func FuzzMembers(f *testing.F) {
 	for _, s := range []string{`{}`, `{"a":[1,"]"],"b":{"c":"\\\""}}`, `{"a":1e5 ,"b" : null}`, `{"\ud83d\ude00":"\ud800"}`, "{\"\xff\":1}", `{"a"`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		checked := valid.JSON(b)
 		got := map[string]json.RawMessage{}
-		err := eachMember(b, func(key string, value []byte) error {
+		err := Members(b, func(key string, value []byte) error {
 			got[key] = value
 			return nil
 		})
-		if err != nil && !errors.Is(err, errMalformed) {
+		if err != nil && !errors.Is(err, ErrMalformed) {
 			t.Fatal(err)
 		}
 		var want map[string]json.RawMessage
