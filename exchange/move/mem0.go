@@ -46,7 +46,7 @@ func readMem0(in *Input, w *writer) error {
 		if err != nil {
 			return w.skip(at, err)
 		}
-		f.snake()
+		f.rename(mem0Names)
 		if f["relationship"] != nil {
 			return r.relates(at, f)
 		}
@@ -83,17 +83,6 @@ func (r *mem0Reader) share(o scope.Owner) {
 var mem0Names = map[string]string{
 	"userId": "user_id", "agentId": "agent_id", "appId": products.Mem0App, "runId": "run_id", "sessionId": "session_id", "actorId": products.Mem0Actor,
 	"createdAt": "created_at", "updatedAt": "updated_at", "expirationDate": products.Mem0Expiration, "feedbackReason": products.Mem0FeedbackReason,
-}
-
-// snake gives the keys of mem0 their own names.
-func (f fields) snake() {
-	for from, to := range mem0Names {
-		raw, ok := f[from]
-		if _, taken := f[to]; ok && !taken {
-			f[to] = raw
-			delete(f, from)
-		}
-	}
 }
 
 // flag takes a truth value.

@@ -266,27 +266,13 @@ func readLangGraphSQLite(in *Input, w *writer) error {
 			if ttl, ok := c.number("ttl_minutes"); ok && ttl > 0 && c.any("expires_at") != nil {
 				i.TTL = &ttl
 			}
-			i.Scope = w.scope("", "", "")
-			return w.langGraphUntil(at, i, created, updated, w.when(c.any("expires_at")))
+			return w.langGraph(at, i, created, updated, w.when(c.any("expires_at")), len(c.text("value")))
 		})
 		if err != nil {
 			return err
 		}
 		return w.leaveTables(f, "store")
 	})
-}
-
-// langGraphUntil gives an item that ends at a time of its own.
-func (w *writer) langGraphUntil(at exchange.LineError, i *exchange.LangGraphItem, created, updated, expires time.Time) error {
-	m, err := i.Memory(created)
-	if err != nil {
-		return w.skip(at, fmt.Errorf("item %.80q: %w", i.Key, err))
-	}
-	m.CreatedAt, m.ExpiresAt = created, expires
-	if updated.After(created) {
-		m.UpdatedAt = updated
-	}
-	return w.memory(at, m)
 }
 
 // mostEvents bounds the events of one memory of mem0: older ones are left out.
