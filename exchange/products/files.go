@@ -108,14 +108,17 @@ const TypeMemoryStore = "memory_store"
 
 // A MemoryStore is one of Anthropic's memory stores, as its API shows it.
 type MemoryStore struct {
-	ID          string            `json:"id"`
-	Type        string            `json:"type"`
+	// ID begins with "memstore_", and Type is TypeMemoryStore.
+	ID   string `json:"id"`
+	Type string `json:"type"`
+	// Name and Description are for people, Metadata for programs.
 	Name        string            `json:"name"`
 	Description string            `json:"description"`
 	Metadata    map[string]string `json:"metadata"`
-	CreatedAt   time.Time         `json:"created_at"`
-	UpdatedAt   time.Time         `json:"updated_at"`
-	ArchivedAt  *time.Time        `json:"archived_at"`
+	// ArchivedAt is nil for a store that is in use.
+	CreatedAt  time.Time  `json:"created_at"`
+	UpdatedAt  time.Time  `json:"updated_at"`
+	ArchivedAt *time.Time `json:"archived_at"`
 }
 
 // MaxPath bounds the paths of a store, in bytes: the name of a note has the root, too.

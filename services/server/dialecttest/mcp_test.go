@@ -231,3 +231,20 @@ func TestMCPForms(t *testing.T) {
 	}
 	s.wantGraph("beside a bad line", want)
 }
+
+// TestMCPLater verifies that a later file may say what an end of a relation is.
+func TestMCPLater(t *testing.T) {
+	s := newSite(t)
+	for _, file := range []string{
+		`{"type":"relation","from":"Oda","to":"Ghost","relationType":"fears"}`,
+		`{"type":"entity","name":"Ghost","entityType":"spirit","observations":["haunts the mill"]}`,
+		`{"type":"relation","from":"Ghost","to":"Mill","relationType":"haunts"}`,
+	} {
+		if report, left := s.imports(move.MCP, file, ada); report.Skipped+len(left) > 0 {
+			t.Errorf("%s: %+v, left out %v", file, report, left)
+		}
+	}
+	got := s.call("read_graph", map[string]any{})
+	same(t, "entities", at(got, "entities"), []mcpNode{{"Ghost", "spirit", []string{"haunts the mill"}}})
+	same(t, "recall", s.found("mill"), []string{"Ghost: haunts the mill"})
+}
