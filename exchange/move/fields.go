@@ -11,12 +11,8 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
-	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
-
-// An object of a form that does not say what its keys mean becomes a memory by the names of its
-// keys; what no name tells goes to the metadata, so that nothing is lost.
 
 // The names of the keys, of which the first one counts that has a value of its kind.
 var (
@@ -24,8 +20,8 @@ var (
 	idKeys      = []string{"id", "uuid", "_id", "memory_id", "key"}
 	userKeys    = []string{"user", "user_id", "userId"}
 	agentKeys   = []string{"agent", "agent_id", "agentId"}
-	runKeys     = []string{"run", "run_id", "runId", "session_id", "sessionId", "conversation_id", "thread_id"}
-	createdKeys = []string{"created_at", "createdAt", "created", "create_time", "timestamp", "time", "date"}
+	runKeys     = []string{"run", "run_id", "runId", "session", "session_id", "sessionId", "conversation_id", "thread_id"}
+	createdKeys = []string{"created_at", "createdAt", "created", "create_time", "timestamp", "time", "date", "ts"}
 	updatedKeys = []string{"updated_at", "updatedAt", "updated", "update_time", "modified"}
 	eventKeys   = []string{"event_time", "eventTime"}
 	expiryKeys  = []string{"expires_at", "expiresAt", "expiration_date", "expirationDate"}
@@ -35,14 +31,18 @@ var (
 // fields are the keys of an object that have not been used yet.
 type fields map[string]json.RawMessage
 
-// readFields reads an object.
+// readFields reads an object. A key that is given twice is an error.
 func readFields(raw []byte) (fields, error) {
-	var f fields
-	if err := exchange.Decode(raw, &f); err != nil {
+	if string(raw) == "null" {
+		return nil, errors.New("it is null, not an object")
+	}
+	members, err := exchange.Members(raw)
+	if err != nil {
 		return nil, err
 	}
-	if f == nil {
-		return nil, errors.New("it is null, not an object")
+	f := make(fields, len(members))
+	for _, m := range members {
+		f[m.Key] = bytes.Clone(m.Value)
 	}
 	return f, nil
 }
@@ -170,57 +170,6 @@ func one[S ~string](f fields, key string, there []S) S {
 	return s
 }
 
-// memoryOf is the memory that an object is.
-func (w *writer) memoryOf(f fields) (memory.Memory, error) {
-	times := scalar.Reader{Zone: w.opts.Zone}
-	m := memory.Memory{
-		Text: f.text(textKeys...),
-		Role: one(f, "role", roles), Kind: one(f, "kind", kinds),
-		Importance: f.share("importance"), Confidence: f.share("confidence"),
-		CreatedAt: f.time(times.Time, createdKeys...), UpdatedAt: f.time(times.Time, updatedKeys...),
-		EventTime: f.time(times.Time, eventKeys...), ExpiresAt: f.time(times.End, expiryKeys...),
-		Scope: w.scope(f.word(userKeys...), f.word(agentKeys...), f.word(runKeys...)),
-	}
-	if m.UpdatedAt.Before(m.CreatedAt) {
-		m.UpdatedAt = time.Time{}
-	}
-	id := f.word(idKeys...)
-	for _, key := range vectorKeys {
-		raw, ok := f[key]
-		if !ok || string(raw) == "null" {
-			continue
-		}
-		if err := w.vector(&m, raw); err != nil {
-			return m, fmt.Errorf("%q: %w", key, err)
-		}
-		delete(f, key)
-		break
-	}
-	var err error
-	if m.Metadata, err = f.metadata(); err != nil {
-		return m, err
-	}
-	if strings.TrimSpace(m.Text) == "" && m.Embedding == nil && len(m.Vectors) == 0 {
-		if m.Text = inWords(m.Metadata); m.Text == "" {
-			return m, errors.New("it has no text, and no key but those that say what it is")
-		}
-	}
-	return m, w.identify(&m, id)
-}
-
-// identify gives a memory its ID, or one that follows from its content.
-func (w *writer) identify(m *memory.Memory, id string) error {
-	if m.ID = idOf(w.format, id); id != "" {
-		return nil
-	}
-	text, err := json.Marshal(m.Metadata)
-	if err != nil {
-		return err
-	}
-	m.ID = idOf(w.format, m.User, m.Agent, m.Run, m.Text, m.CreatedAt.Format(time.RFC3339Nano), string(text))
-	return nil
-}
-
 // inWords is the text of an object that has none under the usual names: each key with its value.
 func inWords(m map[string]any) string {
 	var lines []string
@@ -292,110 +241,4 @@ func (w *writer) vectors(m *memory.Memory, spaces map[string]json.RawMessage) er
 		}
 	}
 	return nil
-}
-
-// readJSON reads a list of texts or objects, also under a key, or such values one after another.
-func readJSON(in *Input, w *writer) error {
-	return eachUnder(in, w, "record", listKeys, func(at exchange.LineError, raw []byte) error { return w.record(at, raw) })
-}
-
-// listKeys are those that a document may have its list of records under.
-var listKeys = []string{"results", "memories", "items", "data", "records", "documents", "result", "result.points", "points"}
-
-// record gives a text or an object.
-func (w *writer) record(at exchange.LineError, raw []byte) error {
-	if raw[0] == '"' {
-		var s string
-		if err := exchange.Decode(raw, &s); err != nil {
-			return w.skip(at, err)
-		}
-		f := fields{"text": raw}
-		m, err := w.memoryOf(f)
-		if err != nil {
-			return w.skip(at, errors.New("it is an empty text"))
-		}
-		return w.memory(at, m)
-	}
-	f, err := readFields(raw)
-	if err != nil {
-		return w.skip(at, err)
-	}
-	m, err := w.memoryOf(f)
-	if err != nil {
-		return w.skip(at, err)
-	}
-	return w.memory(at, m)
-}
-
-// eachUnder visits the records of a document: of a list, or of the lists under some keys of an
-// object. What an object has beside them is left out. An object without such a list is a record.
-func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exchange.LineError, raw []byte) error) error {
-	return eachOf(in, w, of, keys, w.leave, func(at exchange.LineError, _ string, raw []byte, err error) error {
-		if err != nil {
-			return w.skip(at, err)
-		}
-		return visit(at, raw)
-	})
-}
-
-// eachOf is eachUnder for a reader that wants to know under which key a record is, and what to do
-// with a record that is too long and with what an object has beside its lists.
-func eachOf(in *Input, w *writer, of string, keys []string, leave func(string, int), visit func(at exchange.LineError, under string, raw []byte, err error) error) error {
-	s, err := exchange.NewSplitter(in.Reader)
-	if err != nil {
-		return err
-	}
-	first, wraps, further := true, false, false
-	n := 0
-	walk := &walk{Splitter: s}
-	walk.enter = func(path string) bool {
-		if path == "" {
-			c, err := s.Peek()
-			if first {
-				first, wraps = false, err == nil && c == '{' && wrapsRecords(s.Head(), keys)
-			}
-			return err == nil && (c == '[' || wraps)
-		}
-		return wraps && slices.Contains(keys, path)
-	}
-	walk.visit = func(path string, _ int, raw []byte, err error) error {
-		w.read = s.Bytes()
-		if strings.HasSuffix(path, offsetKey) || path == nextKey {
-			further = further || string(raw) != "null"
-			return nil
-		}
-		key, inList := strings.CutSuffix(path, "[]")
-		if !inList && path != "" {
-			if string(raw) != "null" && string(raw) != "[]" && string(raw) != "{}" && !slices.Contains(pageKeys, key) {
-				leave("beside the records: "+key, 1)
-			}
-			return nil
-		}
-		n++
-		return visit(exchange.LineError{Line: n, Of: of}, key, raw, err)
-	}
-	err = walk.run()
-	if further {
-		leave("pages behind the last one", 1)
-	}
-	return err
-}
-
-// pageKeys say how a list was asked for, and nothing of what is in it; offsetKey and nextKey that there are
-// records which the answer lacks.
-var pageKeys = []string{"count", "previous", "page", "page_size", "total", "status", "time", "usage", "message"}
-
-const (
-	offsetKey = "next_page_offset"
-	nextKey   = "next"
-)
-
-// wrapsRecords reports whether the object that comes next has a list under one of the keys, as far as
-// its begin tells.
-func wrapsRecords(head []byte, keys []string) bool {
-	return slices.ContainsFunc(topKeys(head), func(k headKey) bool {
-		return slices.Contains(keys, k.path) && (k.first == '[' || k.first == '{' && slices.ContainsFunc(keys, func(of string) bool {
-			return strings.HasPrefix(of, k.path+".")
-		}))
-	})
 }

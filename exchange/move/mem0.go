@@ -1,7 +1,6 @@
 package move
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -136,10 +135,15 @@ func (w *writer) mem0(f fields) (memory.Memory, error) {
 	}
 	w.rest(&p, f)
 	m, err := p.Memory()
-	if err != nil {
-		return m, err
+	m.Scope, m.CreatedAt, m.UpdatedAt = of.Scope, of.CreatedAt, of.UpdatedAt
+	if m.UpdatedAt.Before(m.CreatedAt) && !m.UpdatedAt.IsZero() {
+		w.leave("times of an update before the creation", 1)
+		m.UpdatedAt = time.Time{}
 	}
-	return m, w.placed(&m, &of)
+	if of.ID != "" { // without one it gets one of its content, when it is stored
+		m.ID = idOf(w.format, of.ID)
+	}
+	return m, err
 }
 
 // rest keeps what no name tells in mem0's object, and counts what has no place there: the score of
@@ -170,19 +174,6 @@ func (w *writer) rest(p *products.Mem0, f fields) {
 var mem0Items = []string{
 	"id", "memory", "hash", "user_id", "agent_id", "run_id", "session_id", "metadata", "created_at", "updated_at", "hash_of",
 	products.Mem0App, products.Mem0Actor, products.Mem0Role, products.Mem0Expiration, products.Mem0Immutable, products.Mem0Categories,
-}
-
-// placed gives a memory the scope, the times and the ID of another, or an ID that follows from its
-// content.
-func (w *writer) placed(m, of *memory.Memory) error {
-	m.Scope, m.CreatedAt, m.UpdatedAt = of.Scope, of.CreatedAt, of.UpdatedAt
-	if m.UpdatedAt.Before(m.CreatedAt) {
-		if !m.UpdatedAt.IsZero() {
-			w.leave("updated_at before created_at", 1)
-		}
-		m.UpdatedAt = time.Time{}
-	}
-	return w.identify(m, of.ID)
 }
 
 // relates gives a relation between two names. One that does not say whose it is belongs to the
@@ -216,9 +207,10 @@ func (r *mem0Reader) related(at exchange.LineError, f fields) error {
 	if a.From == "" || a.To == "" || a.Type == "" {
 		return r.skip(at, errors.New(`a relation lacks "source", "target" or "relationship"`))
 	}
-	owner := scope.Owner{User: f.word("user_id"), Agent: f.word("agent_id")}
-	if owner == (scope.Owner{}) {
-		owner = cmp.Or(r.owner, r.scope("", "", "").Owner())
+	user, agent := f.word("user_id"), f.word("agent_id")
+	owner := r.owner
+	if user != "" || agent != "" || owner == (scope.Owner{}) {
+		owner = r.scope(user, agent, "").Owner()
 	}
 	for _, end := range []struct{ name, typ string }{{a.From, f.text("source_type")}, {a.To, f.text("destination_type", "target_type")}} {
 		typed := r.knows(owner, end.name, end.typ)

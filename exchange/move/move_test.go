@@ -9,12 +9,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -33,13 +35,31 @@ func input(name string, b []byte) *Input {
 func sample(t testing.TB, name string) *Input {
 	t.Helper()
 	if info, err := os.Stat(filepath.Join("testdata", name)); err == nil && info.IsDir() {
-		return &Input{Name: name, Folder: os.DirFS(filepath.Join("testdata", name))}
+		return &Input{Name: name, Folder: datedFolder(t, filepath.Join("testdata", name))}
 	}
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return input(name, b)
+}
+
+// datedFolder is a folder whose files were changed at one time, whenever they were checked out.
+func datedFolder(t testing.TB, dir string) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		files[name] = &fstest.MapFile{Data: b, ModTime: time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // samples are files that the programs made, or that their documented schemas give, and what
@@ -187,7 +207,7 @@ func TestTimes(t *testing.T) {
 		{"soon", "", "times that cannot be read"},
 		{true, "", "times that cannot be read"},
 	} {
-		w := &writer{opts: Options{Zone: zone}, left: map[string]int{}}
+		w := &writer{opts: Options{Zone: zone}, account: newAccount()}
 		got := w.when(c.in)
 		if c.want == "" != got.IsZero() || c.want != "" && got.Format(time.RFC3339Nano) != c.want {
 			t.Errorf("%v: %s, want %q", c.in, got.Format(time.RFC3339Nano), c.want)
@@ -196,7 +216,7 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%v: left out %v, want %q", c.in, w.left, c.left)
 		}
 	}
-	m, err := (&writer{opts: Options{Zone: zone}}).memoryOf(fields{
+	m, err := (&writer{opts: Options{Zone: zone}, account: newAccount()}).memoryOf(fields{
 		"text": []byte(`"x"`), "created_at": []byte(`"2024-04-05 10:00"`), "expires_at": []byte(`"2024-04-05"`), "updated_at": []byte(`"0001-01-01T00:00:00Z"`),
 	})
 	if err != nil || m.CreatedAt.Format(time.RFC3339) != "2024-04-05T08:00:00Z" || m.ExpiresAt.Format(time.RFC3339Nano) != "2024-04-05T21:59:59.999Z" || m.Metadata["updated_at"] != "0001-01-01T00:00:00Z" {

@@ -143,6 +143,9 @@ func readQdrant(in *Input, w *writer) error {
 			return w.skip(at, err)
 		}
 		for _, key := range []string{"version", "score", "order_value"} { // of the answer, not of the point
+			if _, ok := f[key]; ok {
+				w.leave("of points: "+key, 1)
+			}
 			delete(f, key)
 		}
 		for key, v := range f {

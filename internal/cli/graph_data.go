@@ -85,19 +85,20 @@ type graphImport struct {
 }
 
 type graphReport struct {
-	Read      int            `json:"read"`
-	Entities  int            `json:"entities"`
-	Relations int            `json:"relations"`
-	Skipped   int            `json:"skipped"`
-	LeftOut   map[string]int `json:"left_out"`
-	Seconds   float64        `json:"seconds"`
+	Read      int             `json:"read"`
+	Entities  int             `json:"entities"`
+	Relations int             `json:"relations"`
+	Skipped   int             `json:"skipped"`
+	LeftOut   exchange.Counts `json:"left_out"`
+	Seconds   float64         `json:"seconds"`
 }
 
 // memoryServer imports the graph of the reference memory server, as the verb import does.
 func (im *graphImport) memoryServer(in *move.Input, upsert bool) error {
 	start := im.now()
-	items := move.Read(move.MCP, in, &move.Options{Scope: im.owner.Scope()})
-	r, err := exchange.ImportItems(im.ctx, im.db, items.All(im.ctx), &exchange.Options{Upsert: upsert})
+	o := exchange.Options{Scope: im.owner.Scope(), Upsert: upsert}
+	items := move.Read(move.MCP, in, &move.Options{Into: o})
+	r, err := exchange.ImportItems(im.ctx, im.db, items.All(im.ctx), &o)
 	im.report = graphReport{Read: r.Read, Entities: r.Imported[graph.TypeEntity], Relations: r.Imported[graph.TypeRelation], Skipped: r.Skipped, LeftOut: items.LeftOut()}
 	if len(r.Errors) > 0 {
 		im.first = r.Errors[0]
@@ -150,7 +151,7 @@ func (im *graphImport) run(in io.Reader, name string) error {
 func (im *graphImport) done(start time.Time) error {
 	im.report.Seconds = im.took(start)
 	if im.report.LeftOut == nil {
-		im.report.LeftOut = map[string]int{}
+		im.report.LeftOut = exchange.Counts{}
 	}
 	if im.json {
 		if err := im.printJSON(im.report); err != nil {
@@ -159,7 +160,7 @@ func (im *graphImport) done(start time.Time) error {
 	} else {
 		im.printf("read %s: %s and %s\n", count(im.report.Read, "line", "lines"),
 			count(im.report.Entities, "new entity", "new entities"), count(im.report.Relations, "new relation", "new relations"))
-		im.printLeft(im.report.LeftOut)
+		im.printCounts("left out", im.report.LeftOut)
 	}
 	if im.report.Skipped > 0 {
 		return fmt.Errorf("%s skipped, the first because of this: %w", count(im.report.Skipped, "line was", "lines were"), im.first)

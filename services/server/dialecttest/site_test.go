@@ -66,8 +66,9 @@ func (s *site) importsFolder(f move.Format, folder fs.FS, of memory.Scope) (exch
 
 func (s *site) importsFrom(f move.Format, in *move.Input, of memory.Scope) (exchange.Report, map[string]int) {
 	s.t.Helper()
-	items := move.Read(f, in, &move.Options{Scope: of})
-	r, err := exchange.ImportItems(s.t.Context(), s.db, items.All(s.t.Context()), nil)
+	o := exchange.Options{Scope: of}
+	items := move.Read(f, in, &move.Options{Into: o})
+	r, err := exchange.ImportItems(s.t.Context(), s.db, items.All(s.t.Context()), &o)
 	testdb.NoError(s.t, err)
 	return r, items.LeftOut()
 }
