@@ -44,7 +44,7 @@ func (i *moveInput) Close() error {
 // input for "-".
 func (a *app) openMove(ctx context.Context, name, format string) (*moveInput, error) {
 	in := &moveInput{Input: move.Input{Name: name}}
-	if a.remote == nil && name != "-" && (format == formatAuto || format == string(move.Markdown)) {
+	if a.remote == nil && name != "-" && (format == formatAuto || move.Format(format).HasFolders()) {
 		path, err := a.path(name)
 		if err != nil {
 			return nil, err
