@@ -130,6 +130,7 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 // read reads a line of a type. Keys that are not known have no place: they are counted, or under
 // Strict an error.
 func (b *batch) read(kind string, line []byte, v any) error {
+	line = inZone(line, v, b.opts.Zone)
 	if b.opts.Strict && !b.opts.IgnoreUnknown {
 		return DecodeStrict(line, v)
 	}
@@ -262,6 +263,7 @@ func (b *batch) decodeMemory(line []byte) (memory.Memory, error) {
 	var f foreign
 	var unknown []Member
 	var err error
+	line = inZone(line, &f, b.opts.Zone)
 	if b.opts.Strict && !b.opts.IgnoreUnknown {
 		err = DecodeStrict(line, &f)
 	} else {

@@ -65,8 +65,8 @@ func TestMarkdownBack(t *testing.T) {
 	}
 	folder := func(db *engine.DB) fstest.MapFS {
 		files := fstest.MapFS{}
-		moved, err := ExportMarkdown(t.Context(), db, func(name string, text []byte) error {
-			if !fs.ValidPath(name) || len(name) > 500 || strings.ContainsAny(name, `\:*?"<>| `) || files[name] != nil {
+		moved, err := ExportMarkdown(t.Context(), db, func(name string, text []byte, _ time.Time) error {
+			if !fs.ValidPath(name) || len(name) > 500 || strings.ContainsAny(name, `\:*?"<>|`) || files[name] != nil {
 				t.Errorf("a file is named %q", name)
 			}
 			files[name] = &fstest.MapFile{Data: bytes.Clone(text)}

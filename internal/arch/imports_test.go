@@ -78,7 +78,7 @@ var law = map[string]row{
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
 
 	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/panics", "internal/race", "internal/scalar", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "github.com/ncruces/go-sqlite3", "github.com/tinylib/msgp", "go.yaml.in/yaml/v3"}},
 
@@ -147,7 +147,7 @@ var law = map[string]row{
 
 	"services/server/functions": {floor: shared, only: []string{"engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
 	"services/server/iii":       {floor: spoken, only: []string{"engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
-	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
+	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/messages", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
 	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
 	"services/server/mcp":               {floor: spoken, only: []string{"engine", "filter", "graph", "internal/clock", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},

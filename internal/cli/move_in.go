@@ -149,7 +149,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 	}
 	format := move.Format(o.format)
 	owner := format.Owner()
-	o.Source = owner.Agent
+	o.Source, o.Zone = owner.Agent, o.zone
 	var options *engine.Options
 	if o.format == formatJSONL || o.format == formatJSON {
 		// Another database keeps its own settings, and the report says what differs.

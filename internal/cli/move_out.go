@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
@@ -189,17 +190,25 @@ func (f *pageFolder) read(name string) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// write writes a file, unless it is there with the same text. A reader sees the old text or the
-// new one.
-func (f *pageFolder) write(name string, text []byte) error {
+// write writes a file, unless it is there with the same text, and sets when it was changed. A
+// reader sees the old text or the new one.
+func (f *pageFolder) write(name string, text []byte, changed time.Time) error {
 	if err := f.ctx.Err(); err != nil {
 		return err
 	}
 	f.written[name] = true
 	had, err := f.read(name)
-	if err != nil || had != nil && bytes.Equal(had, text) {
+	if err == nil && (had == nil || !bytes.Equal(had, text)) {
+		err = f.replace(name, text)
+	}
+	if err != nil || changed.IsZero() {
 		return err
 	}
+	return f.root.Chtimes(name, changed, changed)
+}
+
+// replace writes a file that is not there, or with another text.
+func (f *pageFolder) replace(name string, text []byte) error {
 	if dir := path.Dir(name); dir != "." {
 		if err := f.root.MkdirAll(dir, 0o700); err != nil {
 			return err
@@ -230,7 +239,7 @@ func (f *pageFolder) end(err error) error {
 	if err != nil {
 		return err
 	}
-	return f.write(move.AboutPages, f.about)
+	return f.write(move.AboutPages, f.about, time.Time{})
 }
 
 // sweep removes a file that an export wrote, and this one did not.
