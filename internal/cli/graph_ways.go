@@ -19,7 +19,7 @@ func (a *app) graphPathCmd() *cobra.Command {
 	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
-	stateFlags(cmd, &s)
+	a.stateFlags(cmd, &s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
@@ -55,7 +55,7 @@ func (a *app) graphRankCmd() *cobra.Command {
 	var o graph.RankOptions
 	ownerFlags(cmd, &owner)
 	cmd.Flags().IntVar(&o.Limit, "limit", 10, "at most so many")
-	stateFlags(cmd, &o.State)
+	a.stateFlags(cmd, &o.State)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Limit < 1 {
 			return usagef(cmd, "--limit is at least 1")
@@ -90,7 +90,7 @@ func (a *app) graphComponentsCmd() *cobra.Command {
 	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
-	stateFlags(cmd, &s)
+	a.stateFlags(cmd, &s)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {

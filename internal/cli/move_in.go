@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/exchange/move"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -269,11 +270,8 @@ func (a *app) printCounts(what string, counts exchange.Counts) {
 
 // parseZone reads the name of a time zone, or an offset from UTC.
 func parseZone(s string) (*time.Location, error) {
-	for _, layout := range []string{"Z07:00", "Z0700", "Z07"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			_, offset := t.Zone()
-			return time.FixedZone(s, offset), nil
-		}
+	if offset, ok := scalar.Offset(s); ok {
+		return time.FixedZone(s, int(offset/time.Second)), nil
 	}
 	zone, err := time.LoadLocation(s)
 	if err != nil || s == "" || bytes.ContainsAny([]byte(s), "\\") {
