@@ -36,13 +36,14 @@ func Decode(data []byte, v any) error {
 // DecodeStrict is Decode for an object of a struct's keys: another key, also one that
 // differs in case, is an error that names it and lists those that there are, and so is
 // a key that is given twice. What lies under a key that reads any JSON, as metadata,
-// has its own.
+// has its own. A type that reads its JSON itself decides about its keys.
 func DecodeStrict(data []byte, v any) error {
-	if err := Decode(data, v); err != nil {
+	err := Decode(data, v)
+	if _, itself := v.(json.Unmarshaler); err != nil || itself {
 		return err
 	}
 	known := keysOf(reflect.TypeOf(v).Elem())
-	err := eachKey(data, known, func(key string, _ []byte, isKnown bool) error {
+	err = eachKey(data, known, func(key string, _ []byte, isKnown bool) error {
 		if !isKnown {
 			return fmt.Errorf("the key %q is not known; there are %s", key, strings.Join(known, ", "))
 		}
@@ -63,6 +64,9 @@ type Member struct {
 // DecodeKnown is DecodeStrict without the keys that are not known, which it returns. They are valid as
 // long as data is.
 func DecodeKnown(data []byte, v any) (unknown []Member, err error) {
+	if _, itself := v.(json.Unmarshaler); itself {
+		return nil, Decode(data, v)
+	}
 	var object []byte
 	known := keysOf(reflect.TypeOf(v).Elem())
 	err = eachKey(data, known, func(key string, value []byte, isKnown bool) error {

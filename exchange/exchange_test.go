@@ -178,7 +178,7 @@ func TestImportSkipsBadLines(t *testing.T) {
 		{`{"user":"u","text":"t","created_at":"yesterday"}`, `"yesterday" is no time: give RFC 3339`},
 		{`{"user":"u","text":"t","created_at":1.5}`, `1.5 is no time`},
 		{`{"user":"u","text":"t","created_at":{}}`, `{} is no time`},
-		{`{"user":"u","text":"t","created_at":999999999999999}`, "its year is not within"},
+		{`{"user":"u","text":"t","created_at":1e30}`, "is no time"},
 		{`{"user":"u","user_id":"v","text":"t"}`, `"user" and "user_id" differ`},
 		{`{"user":"u","memory":"s","content":"t"}`, `"text" and "content" differ`},
 		{`{"type":"star","text":["any"],"metadata":4}`, `type "star" is not known to this version`},
@@ -534,12 +534,13 @@ func TestParseTime(t *testing.T) {
 		"1705744800":                "2024-01-20T10:00:00.000Z",
 		"1705744800000":             "2024-01-20T10:00:00.000Z",
 		"253402300799999":           "9999-12-31T23:59:59.999Z",
-		"253402300800000":           "",
-		"-99999999999999":           "",
-		"9223372036854775808":       "",
+		"253402300800000":           "1978-01-11T21:31:40.800Z", // microseconds: in milliseconds the year would be 10000
+		"-99999999999999":           "1966-10-31T14:13:20.000Z",
+		"9223372036854775808":       "2262-04-11T23:47:16.854Z",
+		"9e30":                      "",
 		"0001-01-01T00:00:00+01:00": "",
 		"2023-02-29":                "",
-		"2024-02-29 10:00":          "",
+		"2024-02-29 10:00":          "2024-02-29T10:00:00.000Z",
 		"now":                       "",
 		"":                          "",
 		"1e3":                       "",
@@ -858,5 +859,32 @@ func TestImportOfMemoryJSON(t *testing.T) {
 	got, err := other.Memories().GetWithVectors(t.Context(), scope, "one")
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("imported\n%+v\nof\n%+v, %v", got, want, err)
+	}
+}
+
+// TestTimesOfLines verifies that times without an offset are in the zone of the options, and that a
+// time that stands for none is left out and counted, and not taken for now without a word.
+func TestTimesOfLines(t *testing.T) {
+	db := open(t)
+	lines := `{"id":"a","user":"ada","text":"one","created_at":"2026-01-31 12:00:00","event_time":"31 Jan 2026 12:00 GMT","expires_at":"2099-01-31"}
+{"id":"b","user":"ada","text":"two","created_at":"2026-07-31T12:00","event_time":"0001-01-01T00:00:00Z","updated_at":"1970-01-01T00:00:00Z"}
+`
+	r, err := ImportJSONL(t.Context(), db, strings.NewReader(lines), &Options{Zone: time.FixedZone("", 3600)})
+	if err != nil || r.Stored != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, key := range []string{"event_time", "updated_at"} {
+		if n := r.LeftOut[fmt.Sprintf("%q of lines of type memory that stands for no time", key)]; n != 1 {
+			t.Errorf("%s: left out %v", key, r.LeftOut)
+		}
+	}
+	for id, want := range map[string]string{"a": "2026-01-31T11:00:00Z 2026-01-31T12:00:00Z 2099-01-31T22:59:59Z", "b": "2026-07-31T11:00:00Z 0001-01-01T00:00:00Z 0001-01-01T00:00:00Z"} {
+		m, err := db.Memories().Get(t.Context(), memory.Scope{User: "ada"}, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.CreatedAt.Format(time.RFC3339) + " " + m.EventTime.Format(time.RFC3339) + " " + m.ExpiresAt.Format(time.RFC3339); got != want {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -93,9 +94,12 @@ func (b *batch) lineOf(i *Item) (engine.Line, error) {
 	if l == nil {
 		return nil, fmt.Errorf("type %q is not known to this version", i.Type)
 	}
-	text, err := json.Marshal(i.Line)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false) // parts and values stay as they came
+	err := enc.Encode(i.Line)
 	if err == nil {
-		err = json.Unmarshal(text, l)
+		err = json.Unmarshal(text.Bytes(), l)
 	}
 	if err == nil {
 		err = l.Check()

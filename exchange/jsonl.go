@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -131,9 +132,11 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 // Strict an error.
 func (b *batch) read(kind string, line []byte, v any) error {
 	if b.opts.Strict && !b.opts.IgnoreUnknown {
-		return DecodeStrict(line, v)
+		err := DecodeStrict(line, v)
+		clock.Place(v, b.opts.Zone)
+		return err
 	}
-	unknown, err := DecodeKnown(line, v)
+	unknown, err := b.decodeKnown(kind, line, v)
 	for _, m := range unknown {
 		b.report.LeftOut.Add(LeftKey(kind, m.Key), 1)
 	}
@@ -264,8 +267,9 @@ func (b *batch) decodeMemory(line []byte) (memory.Memory, error) {
 	var err error
 	if b.opts.Strict && !b.opts.IgnoreUnknown {
 		err = DecodeStrict(line, &f)
+		clock.Place(&f, b.opts.Zone)
 	} else {
-		unknown, err = DecodeKnown(line, &f)
+		unknown, err = b.decodeKnown(TypeMemory, line, &f)
 	}
 	for _, m := range unknown {
 		if err == nil {

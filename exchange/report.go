@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -32,6 +33,8 @@ type Options struct {
 	IntoAgent string
 	// Source begins the IDs that are made for memories without one. Empty: "json".
 	Source string
+	// Zone is that of times without an offset. nil: UTC.
+	Zone *time.Location
 	// Origin, if it is given, is a part of those IDs: an input that is read under two origins is
 	// stored twice.
 	Origin string

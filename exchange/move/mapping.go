@@ -165,9 +165,10 @@ func (o *mapping) share(field string) *float64 {
 
 // instant takes a time. One that cannot be read stays as it is, and is noted.
 func (o *mapping) instant(field string, keys []string) time.Time {
-	read := scalar.Reader{Zone: o.opts.Zone}.Time
+	times := scalar.Reader{Zone: o.opts.Zone}
+	read := times.Time
 	if field == "expires_at" {
-		read = scalar.Reader{Zone: o.opts.Zone}.End // a date ends with its day
+		read = times.End
 	}
 	t := pick(o, field, keys, func(f fields, key string) (time.Time, bool) {
 		t := f.time(read, key)

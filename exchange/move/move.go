@@ -38,14 +38,16 @@ const (
 	JSONL     Format = "jsonl"     // the same, one a line
 	CSV       Format = "csv"       // rows with a header, with commas, semicolons or tabs between
 	Markdown  Format = "markdown"  // a folder of Markdown files, or one such file
-	Chroma    Format = "chroma"    // what Chroma gets of a collection
+	Chroma    Format = "chroma"    // what Chroma gets of a collection, or its SQLite file
 	Qdrant    Format = "qdrant"    // points that Qdrant scrolls through
+	SQLite    Format = "sqlite"    // the file of ExportSQLite, or the rows of one table of any SQLite file
 )
 
 // readers are what translates each format.
 var readers = map[Format]func(*Input, *writer) error{
 	ChatGPT: readChatGPT, Claude: readClaude, MCP: readMCP, Mem0: readMem0, LangGraph: readLangGraph,
 	JSON: readJSON, JSONL: readLines, CSV: readCSV, Chroma: readChroma, Qdrant: readQdrant, OpenFang: readOpenFang, Markdown: readMarkdown,
+	SQLite: readSQLite,
 }
 
 // Formats are all formats, by name.
@@ -81,6 +83,8 @@ type Options struct {
 	// Map says of fields of a memory under which key of a record they are, before the usual ones. See
 	// ParseMap.
 	Map Map
+	// Table is the table of a SQLite file whose rows are read. Empty: the one that has memories.
+	Table string
 }
 
 // Owner is the scope that an input of a format gets that names nobody.

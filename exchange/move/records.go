@@ -102,7 +102,7 @@ func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exc
 			return nil
 		}
 		if key, inList := strings.CutSuffix(path, "[]"); !inList && path != "" {
-			if string(raw) != "null" && string(raw) != "[]" && string(raw) != "{}" && !slices.Contains(pageKeys, key) {
+			if string(raw) != "null" && string(raw) != "[]" && string(raw) != "{}" {
 				w.leave("beside the records: "+key, 1)
 			}
 			return nil
@@ -121,10 +121,7 @@ func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exc
 	return err
 }
 
-// pageKeys say how a list was asked for, and nothing of what is in it; offsetKey that there are
-// records which the answer lacks.
-var pageKeys = []string{"count", "next", "previous", "page", "page_size", "total", "status", "time", "usage", "message"}
-
+// offsetKey says that there are records which the answer lacks.
 const offsetKey = "next_page_offset"
 
 // wrapsRecords reports whether the object that comes next has a list under one of the keys, as far as

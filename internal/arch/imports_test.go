@@ -78,9 +78,9 @@ var law = map[string]row{
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/valid", "memory", "notes", "scope", "sessions"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
 
-	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/race", "internal/scalar", "internal/sqlitefile", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "go.yaml.in/yaml/v3"}},
+	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/panics", "internal/race", "internal/scalar", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "github.com/ncruces/go-sqlite3", "github.com/tinylib/msgp", "go.yaml.in/yaml/v3"}},
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
@@ -137,7 +137,7 @@ var law = map[string]row{
 	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
 
 	"services/cluster":     {floor: services, only: []string{"engine", "internal/clock", "internal/fault", "internal/fsys", "internal/panics", "internal/race", "internal/retry", "memory", "scope", "wal"}, outside: []string{xxh3, "github.com/google/uuid"}},
-	"services/cluster/ram": {floor: configured, only: []string{"engine", "internal/clock", "internal/retry", "memory", "scope", "services/cluster"}},
+	"services/cluster/ram": {floor: configured, only: []string{"engine", "internal/clock", "internal/retry", "memory", "scope", "services/cluster", "usage"}},
 
 	"services/cluster/jetstream":       {floor: configured, only: []string{"engine", "internal/clock", "internal/fault", "internal/panics", "internal/retry", "memory", "scope", "services/cluster"}, outside: []string{"github.com/nats-io"}},
 	"services/cluster/jetstream/bench": {floor: topmost, outside: []string{"*"}},
@@ -147,7 +147,7 @@ var law = map[string]row{
 
 	"services/server/functions": {floor: shared, only: []string{"engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
 	"services/server/iii":       {floor: spoken, only: []string{"engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
-	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
+	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/messages", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
 	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
 	"services/server/mcp":               {floor: spoken, only: []string{"engine", "filter", "graph", "internal/clock", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
@@ -211,7 +211,6 @@ var law = map[string]row{
 	"internal/retry":        {floor: base, beside: []string{"internal/fault"}},
 	"internal/scalar":       {floor: base},
 	"internal/onefile":      {floor: base, beside: []string{"internal/golden"}, outside: []string{compress, xxh3}},
-	"internal/sqlitefile":   {floor: base},
 	"internal/store":        {floor: base, beside: []string{"internal/clock", "internal/fault", "internal/fsys", "internal/kv", "internal/onefile", "internal/panics"}, outside: []string{pebble}},
 	"internal/simd":         {floor: base, outside: []string{"golang.org/x/sys"}},
 	"internal/valid":        {floor: base, beside: []string{"internal/fault"}},

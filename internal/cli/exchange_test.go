@@ -371,6 +371,6 @@ func TestExportAsADocument(t *testing.T) {
 	e.fails(exitUsage, "--into-agent names one agent", "import", doc, "--into-agent", "")
 	e.fails(exitUsage, `--format "xml": there are jsonl, json, markdown, sqlite and mcp`, "export", doc, "--format", "xml")
 	cut := c.file("cut.json", `[{"id":"a","user":"u","text":"one"},`+"\n"+`{"id":"b","user":`)
-	e.fails(exitFailed, "read record 2: malformed JSON behind byte", "import", cut)
+	e.fails(exitFailed, "malformed JSON behind byte", "import", cut)
 	e.ok("get", "a", "--user", "u")
 }

@@ -150,7 +150,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 	}
 	format := move.Format(o.format)
 	owner := format.Owner()
-	o.Source = owner.Agent
+	o.Source, o.Zone = owner.Agent, a.zone
 	var options *engine.Options
 	if o.format == formatJSONL || o.format == formatJSON {
 		// Another database keeps its own settings, and the report says what differs.
@@ -158,7 +158,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 			options = d.Options()
 		}
 	}
-	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: o.zone, Map: o.fields})
+	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: a.zone, Map: o.fields, Table: o.table})
 	all, stop, err := begin(items.All(ctx))
 	defer stop()
 	if err != nil { // what can't be read makes no database

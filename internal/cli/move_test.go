@@ -287,14 +287,14 @@ func TestMoveInSQLite(t *testing.T) {
 	}
 	for says, damage := range map[string]string{
 		"the SQLite file is damaged": string(whole[:1500]),
-		"of no program that is known; its tables are agents, kv_stork, memory_fragmentz": strings.NewReplacer("memory_fragments", "memory_fragmentz", "kv_store", "kv_stork").Replace(string(whole)),
+		`has several tables; name one with --table: "agents" (1 row), "kv_stork" (1 row), "memory_fragmentz" (2 rows)`: strings.NewReplacer("memory_fragments", "memory_fragmentz", "kv_store", "kv_stork").Replace(string(whole)),
 	} {
 		c.fails(exitFailed, says, "import", c.file("other.db", damage))
 	}
 	if err := os.WriteFile(file+"-journal", []byte("\xd9\xd5\x05\xf9"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.fails(exitFailed, "a journal lies beside", "import", file, "--format", "openfang")
+	c.fails(exitFailed, "a journal is next to the SQLite file", "import", file, "--format", "openfang")
 	if err := os.Remove(file + "-journal"); err != nil {
 		t.Fatal(err)
 	}
