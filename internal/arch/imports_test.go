@@ -100,7 +100,7 @@ var law = map[string]row{
 	"internal/testdb": {floor: testbeds, only: []string{"engine", "internal/fsys", "memory", "policy"}, outside: []string{pebble}, forTests: true, hidden: true},
 
 	"services/httpjson": {floor: upper, only: []string{"internal/clock", "internal/fault", "internal/retry", "internal/wiretest"}},
-	"services/meter":    {floor: upper, only: []string{"engine", "internal/fault", "scope", "usage"}},
+	"services/meter":    {floor: upper, only: []string{"engine", "internal/fault", "internal/part", "scope", "usage"}},
 
 	"services/llm":       {floor: contracts, only: []string{"engine", "internal/fault", "internal/retry", "scope", "services/meter", "usage"}},
 	"services/embedders": {floor: contracts, only: []string{"embed", "engine", "internal/fault", "internal/panics", "internal/retry", "scope", "services/httpjson", "services/meter", "usage"}},
