@@ -45,6 +45,10 @@ func (m Memories) view(ctx context.Context, doing string, fn func(*Tx) error) er
 	return m.tx.reading(doing, func() error { return fn(m.tx) })
 }
 
+// locked reports whether the call is made with the writer lock: nothing is asked of embedders and
+// extractors meanwhile.
+func (m Memories) locked(ctx context.Context) bool { return m.tx != nil || attemptOf(ctx).opened() }
+
 func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) error {
 	if m.tx == nil {
 		return m.db.Update(ctx, fn)
@@ -112,7 +116,7 @@ func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare fun
 		}
 		ps[i], results[i].Err = p, err
 	}
-	if m.tx == nil {
+	if !m.locked(ctx) {
 		m.db.embedMissing(ctx, ps)
 	} else {
 		m.db.markPending(ps)

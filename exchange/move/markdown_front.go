@@ -130,8 +130,8 @@ func scalarOf(n *yaml.Node) any {
 	return n.Value
 }
 
-// take removes keys, and returns their values.
-func (f fields) take(keys ...string) (map[string]any, error) {
+// takeAll removes keys, and returns their values.
+func (f fields) takeAll(keys ...string) (map[string]any, error) {
 	out := map[string]any{}
 	for _, key := range keys {
 		raw, ok := f[key]
@@ -155,7 +155,7 @@ func (f fields) takeRest(keys ...string) (map[string]any, error) {
 			keys = append(keys, key)
 		}
 	}
-	return f.take(keys...)
+	return f.takeAll(keys...)
 }
 
 // put sets a key to a text.
@@ -220,7 +220,7 @@ func (p *pages) ownPage(name string, front fields, body string) (m memory.Memory
 	if i := slices.Index(aliases, added); added != "" && i >= 0 {
 		aliases = slices.Delete(aliases, i, i+1)
 	}
-	inner, err := front.take(metadataKey)
+	inner, err := front.takeAll(metadataKey)
 	if err != nil {
 		return m, err
 	}
@@ -238,7 +238,7 @@ func (p *pages) ownPage(name string, front fields, body string) (m memory.Memory
 	if len(aliases) > 0 {
 		m.Aliases = aliases
 	}
-	ownFields(&m)
+	p.ownFields(&m)
 	for _, more := range []any{beside, inner[metadataKey]} {
 		of, _ := more.(map[string]any)
 		for key, v := range of {
@@ -257,7 +257,7 @@ func (p *pages) ownPage(name string, front fields, body string) (m memory.Memory
 }
 
 // ownFields are the keys of an exported file that other files would not have.
-func ownFields(m *memory.Memory) {
+func (w *writer) ownFields(m *memory.Memory) {
 	take := func(key string, set func(s string)) {
 		switch v := m.Metadata[key].(type) {
 		case string:
@@ -275,7 +275,7 @@ func ownFields(m *memory.Memory) {
 	take("pinned", func(s string) { m.Pinned = s == "true" })
 	take("auto_importance", func(s string) { m.AutoImportance = s == "true" })
 	take("access_count", func(s string) { m.AccessCount, _ = strconv.ParseUint(s, 10, 64) })
-	take("last_accessed", func(s string) { m.LastAccessed, _ = readTime(s, nil) })
+	take("last_accessed", func(s string) { m.LastAccessed = w.when(s) })
 	if len(m.Metadata) == 0 {
 		m.Metadata = nil
 	}

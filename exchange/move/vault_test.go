@@ -88,7 +88,7 @@ func memoriesOf(t *testing.T, db *engine.DB) map[string]string {
 // relationsOf are the links between notes, by their names.
 func relationsOf(t *testing.T, f fs.FS) (relations []string) {
 	t.Helper()
-	for item, err := range Read(Markdown, &Input{Name: "v", Folder: f}, &Options{Scope: memory.Scope{User: "ada"}}).All(t.Context()) {
+	for item, err := range Read(Markdown, &Input{Name: "v", Folder: f}, &Options{Into: exchange.Options{Scope: memory.Scope{User: "ada"}}}).All(t.Context()) {
 		if err != nil || item.At.Err != nil {
 			t.Fatalf("%v, %v", item.At, err)
 		}
@@ -161,7 +161,7 @@ func TestVaults(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 47))
 		vault := randomVault(rng)
 		first := openMemory(t)
-		items := Read(Markdown, &Input{Name: "v", Folder: vault}, &Options{Scope: memory.Scope{User: "ada"}})
+		items := Read(Markdown, &Input{Name: "v", Folder: vault}, &Options{Into: exchange.Options{Scope: memory.Scope{User: "ada"}}})
 		report, err := exchange.ImportItems(t.Context(), first, items.All(t.Context()), nil)
 		if err != nil || report.Skipped > 0 {
 			t.Fatalf("seed %d: %+v, error %v", seed, report, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -293,9 +294,12 @@ func (a *adding) created(*call) (time.Time, error) {
 	if err == nil {
 		v, err = readTime(v)
 	}
-	t, ok := v.(time.Time)
-	if err == nil && !ok {
-		err = invalid(doingAdd, "the timestamp is no time", "give seconds since 1970")
+	if err != nil {
+		return time.Time{}, err
+	}
+	t, err := scalar.Time(v)
+	if err != nil {
+		err = invalid(doingAdd, "the timestamp "+err.Error(), "give seconds since 1970")
 	}
 	return t, err
 }
