@@ -227,7 +227,7 @@ func TestMarkdownFolder(t *testing.T) {
 	}
 	d := newCLI(t)
 	got := one(t, d.objects("import", dir))
-	if got["format"] != "markdown" || got["stored"] != 2.0 || got["skipped"] != 0.0 {
+	if got["format"] != "markdown" || got["stored"] != 3.0 || got["skipped"] != 0.0 {
 		t.Errorf("read back: %v", got)
 	}
 	if m := one(t, d.objects("get", "tea", "--user", "ada")); m["text"] != "Tea at four." {
