@@ -182,6 +182,7 @@ type due struct {
 // life is what begins with Open and ends with Close.
 type life struct {
 	background background
+	placed     placed
 	gate       gate
 	closing    sync.Once
 	meters     meters
@@ -198,9 +199,9 @@ type opening struct {
 
 // background is the work that ends with Close.
 type background struct {
-	stop  context.CancelFunc
-	ended <-chan struct{} // closed by stop
-	work  sync.WaitGroup
+	stop context.CancelFunc
+	ctx  context.Context // ended by stop
+	work sync.WaitGroup
 }
 
 // Dir is the folder of the database, empty for one in memory and for one in a file, see [DB.File].

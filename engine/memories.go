@@ -44,6 +44,10 @@ func (m Memories) view(ctx context.Context, doing string, fn func(*Tx) error) er
 	return m.tx.reading(doing, func() error { return fn(m.tx) })
 }
 
+// locked reports whether the call is made with the writer lock: nothing is asked of embedders and
+// extractors meanwhile.
+func (m Memories) locked(ctx context.Context) bool { return m.tx != nil || attemptOf(ctx).opened() }
+
 func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) error {
 	if m.tx == nil {
 		return m.db.Update(ctx, fn)
@@ -76,14 +80,6 @@ func (m Memories) Store(ctx context.Context, mem memory.Memory, o *memory.StoreO
 // SkipInvalid all that are valid. The results are in the order of the memories.
 // In a transaction, a batch that fails half-way leaves one that cannot commit.
 func (m Memories) StoreBatch(ctx context.Context, mems []memory.Memory, o *memory.StoreOptions) ([]memory.Stored, error) {
-	if a := attemptOf(ctx); m.tx == nil && a.opened() { // nothing is embedded while it holds the writer lock
-		var results []memory.Stored
-		err := a.join(ctx, m.db, func(tx *Tx) (err error) {
-			results, err = tx.Memories().StoreBatch(ctx, mems, o)
-			return err
-		})
-		return results, err
-	}
 	if o == nil {
 		o = &memory.StoreOptions{}
 	}
@@ -119,7 +115,7 @@ func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare fun
 		}
 		ps[i], results[i].Err = p, err
 	}
-	if m.tx == nil {
+	if !m.locked(ctx) {
 		m.db.embedMissing(ctx, ps)
 	} else {
 		m.db.markPending(ps)

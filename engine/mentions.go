@@ -41,7 +41,7 @@ func (m Memories) mentions(ctx context.Context, s memory.Scope, text string) (fo
 	switch {
 	case x == nil || text == "" || s.Owner() == (memory.Owner{}):
 		return nil, "", nil
-	case m.tx != nil && !x.byRule():
+	case m.locked(ctx) && !x.byRule():
 		return &mention.Found{}, noExtractorInUpdate, nil
 	}
 	f, err := x.extract(ctx, text)

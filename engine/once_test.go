@@ -395,3 +395,18 @@ func TestOnceErasesAnswers(t *testing.T) {
 		t.Errorf("memories: %v", got)
 	}
 }
+
+// BenchmarkAttemptOf is what a call outside of any request pays for there being requests.
+func BenchmarkAttemptOf(b *testing.B) {
+	type key int
+	ctx := b.Context()
+	for i := range 6 { // as deep as the context of a request over HTTP
+		ctx = context.WithValue(ctx, key(i), i)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if attemptOf(ctx) != nil {
+			b.Fatal("there is an attempt")
+		}
+	}
+}

@@ -23,6 +23,7 @@ func (b *batch) line(ctx context.Context, at LineError, l engine.Line, size int)
 		l.SetOwner(of)
 	}
 	b.kind(l.Type(), of, func() any { return l })
+	b.occurs(l)
 	if err := b.gone(ctx); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -53,6 +54,26 @@ func ContentID(source string, parts ...string) string {
 		_, _ = io.WriteString(h, p)
 	}
 	return source + "-" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// recurring is a line without an ID. Lines with the same content may come several times in one input,
+// and each is a record of its own: the database knows it by its content and its occurrence.
+type recurring interface {
+	// Content is what makes two lines the same, nil for a line with an ID.
+	Content() []byte
+	// Occurs says which of the lines of the input with this content it is, from 1 on.
+	Occurs(n uint64)
+}
+
+// occurs tells a line without an ID which one of its content it is.
+func (b *batch) occurs(l engine.Line) {
+	of, ok := l.(recurring)
+	if !ok {
+		return
+	}
+	if content := of.Content(); content != nil {
+		of.Occurs(uint64(b.seen.next(ContentID(l.Type(), string(content)))))
+	}
 }
 
 const (

@@ -196,7 +196,7 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%v: left out %v, want %q", c.in, w.left, c.left)
 		}
 	}
-	m, err := (&writer{opts: Options{Zone: zone}}).memoryOf(fields{
+	m, err := (&writer{opts: Options{Zone: zone}, account: newAccount()}).memoryOf(fields{
 		"text": []byte(`"x"`), "created_at": []byte(`"2024-04-05 10:00"`), "expires_at": []byte(`"2024-04-05"`), "updated_at": []byte(`"0001-01-01T00:00:00Z"`),
 	})
 	if err != nil || m.CreatedAt.Format(time.RFC3339) != "2024-04-05T08:00:00Z" || m.ExpiresAt.Format(time.RFC3339Nano) != "2024-04-05T21:59:59.999Z" || m.Metadata["updated_at"] != "0001-01-01T00:00:00Z" {

@@ -78,7 +78,7 @@ var law = map[string]row{
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/valid", "memory", "notes", "scope", "sessions"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
 
 	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/race", "internal/scalar", "internal/sqlitefile", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "go.yaml.in/yaml/v3"}},
 
@@ -137,7 +137,7 @@ var law = map[string]row{
 	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
 
 	"services/cluster":     {floor: services, only: []string{"engine", "internal/clock", "internal/fault", "internal/fsys", "internal/panics", "internal/race", "internal/retry", "memory", "scope", "wal"}, outside: []string{xxh3, "github.com/google/uuid"}},
-	"services/cluster/ram": {floor: configured, only: []string{"engine", "internal/clock", "internal/retry", "memory", "scope", "services/cluster"}},
+	"services/cluster/ram": {floor: configured, only: []string{"engine", "internal/clock", "internal/retry", "memory", "scope", "services/cluster", "usage"}},
 
 	"services/cluster/jetstream":       {floor: configured, only: []string{"engine", "internal/clock", "internal/fault", "internal/panics", "internal/retry", "memory", "scope", "services/cluster"}, outside: []string{"github.com/nats-io"}},
 	"services/cluster/jetstream/bench": {floor: topmost, outside: []string{"*"}},

@@ -79,6 +79,7 @@ message refers to a memory that is there, and needs no text.`
 	flags.BoolVar(&opts.NoMemory, "no-memory", false, "keep the text in the message, and store no memory")
 	flags.Func("at", "when it was said (default now), a "+timeForms, timeFlag(&m.At))
 	flags.IntVar(&opts.TrimRemoves, "trim", 0, "remove the oldest messages beyond so many (default none)")
+	a.requestFlag(cmd)
 	complete(cmd, "role", "user", "assistant", "system", "tool")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		ctx := cmd.Context()

@@ -89,10 +89,7 @@ func (d *englishDate) number(p *written) (ok bool) {
 func (d *englishDate) word(p *written) bool {
 	rest := p.rest
 	name := strings.ToLower(p.letters())
-	if month := named(name, func(n int) string { return time.Month(n + 1).String() }, 12); month >= 0 || name == "sept" {
-		if name == "sept" {
-			month = int(time.September) - 1
-		}
+	if month, ok := months[name]; ok {
 		if d.month > 0 {
 			return false
 		}
@@ -102,7 +99,7 @@ func (d *englishDate) word(p *written) bool {
 		}
 		return true
 	}
-	if named(name, func(n int) string { return time.Weekday(n).String() }, 7) >= 0 {
+	if _, ok := weekdays[name]; ok {
 		again := d.weekday
 		d.weekday = true
 		p.take(".")
@@ -146,14 +143,18 @@ func (d *englishDate) day() (time.Time, bool) {
 	return dayOf(year, d.month, day)
 }
 
-// named finds a name among so many, whole or its first three letters.
-func named(word string, name func(int) string, n int) int {
+// months and weekdays are the names, whole and short, in small letters.
+var (
+	months   = names(12, func(n int) string { return time.Month(n + 1).String() }, map[string]int{"sept": 8})
+	weekdays = names(7, func(n int) string { return time.Weekday(n).String() }, map[string]int{"tues": 2, "thur": 4, "thurs": 4})
+)
+
+func names(n int, name func(int) string, all map[string]int) map[string]int {
 	for i := range n {
-		if full := strings.ToLower(name(i)); word == full || word == full[:3] || n == 7 && (word == "tues" || word == "thur" || word == "thurs") && full[:2] == word[:2] {
-			return i
-		}
+		full := strings.ToLower(name(i))
+		all[full], all[full[:3]] = i, i
 	}
-	return -1
+	return all
 }
 
 // withoutComments replaces comments in parentheses, which nest, with blanks. false where one
