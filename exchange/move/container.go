@@ -290,7 +290,7 @@ func (in *Input) sort(ctx context.Context) error {
 			continue
 		}
 		head, _ := one.Reader.Peek(len(zipMagic))
-		if packed := string(head); packed == zipMagic || strings.HasPrefix(packed, gzipMagic) || packed == zstdMagic || one.isSQLite() {
+		if packed := string(head); packed == zipMagic || strings.HasPrefix(packed, gzipMagic) || packed == zstdMagic || one.IsSQLite() {
 			f.other = true
 		} else if format, ok := one.recognise(); ok {
 			f.format = format

@@ -34,6 +34,7 @@ const (
 	Codex      Format = "codex"
 	GeminiCLI  Format = "gemini-cli"
 
+	Anthropic Format = "anthropic" // a folder of files as Anthropic's memory tool keeps it, or lists of its memory stores' API
 	Chats     Format = "chats"     // conversations of {"role", "content"} messages in any provider's form
 	MCP       Format = "mcp"       // memory.jsonl of the reference server of the Model Context Protocol
 	Mem0      Format = "mem0"      // what mem0 lists, or its SQLite history
@@ -43,15 +44,17 @@ const (
 	JSONL     Format = "jsonl"     // the same, one a line
 	CSV       Format = "csv"       // rows with a header, with commas, semicolons or tabs between
 	Markdown  Format = "markdown"  // a folder of Markdown files, or one such file
-	Chroma    Format = "chroma"    // what Chroma gets of a collection
+	Chroma    Format = "chroma"    // what Chroma gets of a collection, or its SQLite file
 	Qdrant    Format = "qdrant"    // points that Qdrant scrolls through
+	SQLite    Format = "sqlite"    // the file of ExportSQLite, or the rows of one table of any SQLite file
 )
 
 // readers are what translates each format.
 var readers = map[Format]func(*Input, *writer) error{
-	ChatGPT: readChatGPT, Claude: readClaude, MCP: readMCP, Mem0: readMem0, LangGraph: readLangGraph,
+	ChatGPT: readChatGPT, Anthropic: readAnthropic, Claude: readClaude, MCP: readMCP, Mem0: readMem0, LangGraph: readLangGraph,
 	ClaudeCode: readClaudeCode, Codex: readCodex, GeminiCLI: readGeminiCLI, Chats: readChats,
 	JSON: readJSON, JSONL: readLines, CSV: readCSV, Chroma: readChroma, Qdrant: readQdrant, OpenFang: readOpenFang, Markdown: readMarkdown,
+	SQLite: readSQLite,
 }
 
 // Formats are all formats, by name.
@@ -92,13 +95,18 @@ type Options struct {
 	// Map says of fields of a memory under which key of a record they are, before the usual ones. See
 	// ParseMap.
 	Map Map
+	// Table is the table of a SQLite file whose rows are read. Empty: the one that has memories.
+	Table string
 }
+
+// HasFolders reports whether a format may be a folder of files.
+func (f Format) HasFolders() bool { return f == Markdown || f == Anthropic }
 
 // Owner is the scope that an input of a format gets that names nobody.
 func (f Format) Owner() memory.Scope {
 	switch f {
-	case LangGraph:
-		return memory.Scope{User: "default"} // where a server looks for the items of such a client
+	case LangGraph, Anthropic:
+		return memory.Scope{User: "default"} // where a server looks for the things of such a client
 	case JSONL:
 		f = JSON
 	}
@@ -178,7 +186,7 @@ func (i *Items) All(ctx context.Context) iter.Seq2[exchange.Item, error] {
 // input reads a file, or a folder of them.
 func (w *writer) input(in *Input) error {
 	switch {
-	case in.Reader == nil && w.format != Markdown:
+	case in.Reader == nil && !w.format.HasFolders():
 		return w.folder(in)
 	case in.Reader != nil:
 		in.layout() // before it is read

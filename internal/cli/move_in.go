@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/exchange/move"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -48,7 +49,7 @@ func (a *app) openMove(ctx context.Context, name, format string) (*moveInput, er
 		return nil, err
 	}
 	var unpacked io.Closer
-	if format != string(move.Markdown) || in.Folder == nil {
+	if !move.Format(format).HasFolders() || in.Folder == nil {
 		unpacked, err = in.Unpack()
 	}
 	if unpacked != nil {
@@ -141,7 +142,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 	}
 	format := move.Format(o.format)
 	owner := format.Owner()
-	o.Source, o.Zone = owner.Agent, o.zone
+	o.Source, o.Zone = owner.Agent, a.zone
 	var options *engine.Options
 	if o.format == formatJSONL || o.format == formatJSON {
 		// Another database keeps its own settings, and the report says what differs.
@@ -149,7 +150,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 			options = d.Options()
 		}
 	}
-	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: o.zone, Map: o.fields})
+	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: a.zone, Map: o.fields, Table: o.table})
 	all, stop, err := begin(items.All(ctx))
 	defer stop()
 	if err != nil { // what can't be read makes no database
@@ -261,11 +262,8 @@ func (a *app) printCounts(what string, counts exchange.Counts) {
 
 // parseZone reads the name of a time zone, or an offset from UTC.
 func parseZone(s string) (*time.Location, error) {
-	for _, layout := range []string{"Z07:00", "Z0700", "Z07"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			_, offset := t.Zone()
-			return time.FixedZone(s, offset), nil
-		}
+	if offset, ok := scalar.Offset(s); ok {
+		return time.FixedZone(s, int(offset/time.Second)), nil
 	}
 	zone, err := time.LoadLocation(s)
 	if err != nil || s == "" || bytes.ContainsAny([]byte(s), "\\") {

@@ -116,6 +116,12 @@ func (t *target) WriteAt(p []byte, at int64) (int, error) {
 	return n, t.named(err)
 }
 
+// ReadAt reads back what was written, which SQLite does with pages that it changes again.
+func (t *target) ReadAt(p []byte, at int64) (int, error) { return t.file.ReadAt(p, at) }
+
+// Truncate cuts the file.
+func (t *target) Truncate(size int64) error { return t.named(t.file.Truncate(size)) }
+
 // A pageFolder is a folder of Markdown files that an export writes or brings up to date. What was
 // exported stands in a file of it: only where that is the same are files taken away whose
 // memories are gone.
