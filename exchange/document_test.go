@@ -223,6 +223,17 @@ func TestDocumentBound(t *testing.T) {
 	}
 }
 
+// TestBlankLines verifies that blank lines without an end are an error.
+func TestBlankLines(t *testing.T) {
+	l := NewLineReader(io.MultiReader(strings.NewReader("{}\n"), strings.NewReader(strings.Repeat("\n", MaxLine+2))))
+	if line, err := l.Next(); string(line) != "{}" || err != nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if _, err := l.Next(); !errors.Is(err, errBlanks) {
+		t.Error(err)
+	}
+}
+
 // iotestReader gives a few bytes at a time, as a pipe may.
 type iotestReader struct{ io.Reader }
 

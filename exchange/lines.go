@@ -72,10 +72,13 @@ func (l *LineReader) Next() ([]byte, error) {
 			return nil, err
 		}
 	}
-	for {
+	for blanks := 0; ; {
 		line, err := l.read()
 		if err != nil {
 			return nil, err
+		}
+		if blanks += len(line); blanks > MaxLine && len(bytes.TrimSpace(line)) == 0 {
+			return nil, fmt.Errorf("%w in front of line %d", errBlanks, l.line)
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			return line, nil

@@ -106,7 +106,7 @@ func TestMoveInWrong(t *testing.T) {
 	if r.code != exitFailed || !strings.Contains(r.err, `conversation 2: it has no "mapping"`) || !strings.Contains(r.err, "nothing in it could be stored") {
 		t.Errorf("%+v", r)
 	}
-	r = c.run("import", c.file("c.json", `[{"mapping":{}}]`), "--format", "chatgpt", "--dry-run")
+	r = c.run("import", c.file("c.json", `[{"mapping":1}]`), "--format", "chatgpt", "--dry-run")
 	if r.code != exitFailed || !strings.Contains(r.err, "nothing in it could be stored") {
 		t.Errorf("a dry run: %+v", r)
 	}
