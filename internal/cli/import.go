@@ -171,21 +171,21 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 		return err
 	}
 	defer done(from)
-	in, file := from.Reader, from.file
-	if in != nil {
+	if from.Reader != nil {
 		// What can't be read makes no database.
-		if _, err := in.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+		if _, err := from.Reader.Peek(1); err != nil && !errors.Is(err, io.EOF) {
 			return inputError(name, err)
 		}
 	}
 	if o.format == formatAuto {
-		if o.format, err = from.guess(name); err != nil {
+		if o.format, err = from.guess(ctx, name); err != nil {
 			return inputError(name, err)
 		}
 	}
 	if !isOwn(o.format) {
 		return a.moveIn(cmd, name, from, o)
 	}
+	in, file := from.Reader, from.file
 	if len(o.fields) > 0 {
 		return usagef(cmd, "--map has no effect on the format %s, whose keys are fixed", o.format)
 	}
