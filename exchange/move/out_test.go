@@ -215,7 +215,7 @@ func TestSQLiteOut(t *testing.T) {
 	if err := f.check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	w := &writer{ctx: t.Context(), left: map[string]int{}, yield: func(exchange.Item, error) bool { return true }}
+	w := &writer{ctx: t.Context(), account: newAccount(), yield: func(exchange.Item, error) bool { return true }}
 	for _, table := range sqliteTables {
 		n := 0
 		err := w.each(f, table.name, func(_ exchange.LineError, c *cells) error {
