@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,13 +111,13 @@ type sqliteRows struct {
 
 // newSQLiteRows looks at the columns, whose names may be in any case.
 func newSQLiteRows(w *writer, t *table) *sqliteRows {
-	usual := slices.Concat(textKeys, idKeys, userKeys, agentKeys, runKeys, createdKeys, updatedKeys, eventKeys, expiryKeys, vectorKeys, []string{"role", "kind", "importance", "confidence", "metadata"})
+	usual, mapped := slices.Sorted(maps.Keys(usualKeys)), slices.Collect(maps.Values(w.opts.Map))
 	r := &sqliteRows{writer: w, table: t}
 	for i := range t.columns {
 		c := &t.columns[i]
 		c.used = true // by its name, or in the metadata
 		name := c.name
-		if at := slices.IndexFunc(usual, func(key string) bool { return strings.EqualFold(key, name) }); at >= 0 {
+		if at := slices.IndexFunc(usual, func(key string) bool { return strings.EqualFold(key, name) }); at >= 0 && !slices.Contains(mapped, name) {
 			name = usual[at]
 		}
 		r.names = append(r.names, name)

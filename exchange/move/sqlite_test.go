@@ -290,7 +290,7 @@ func TestSQLiteLongRows(t *testing.T) {
 }
 
 // itemsOf reads an input, and fails on anything but whole items.
-func itemsOf(t testing.TB, f Format, in *Input, o *Options) (items []exchange.Item, left map[string]int) {
+func itemsOf(t testing.TB, f Format, in *Input, o *Options) (items []exchange.Item, left exchange.Counts) {
 	t.Helper()
 	all := Read(f, in, o)
 	for item, err := range all.All(t.Context()) {
@@ -569,23 +569,31 @@ func TestOlderSchemas(t *testing.T) {
 		in     *Input
 		want   string
 	}{
-		"mem0 of 2024": {Mem0, sqliteInput(t,
-			"CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, prev_value TEXT, new_value TEXT, event TEXT, timestamp DATETIME, is_deleted INTEGER)",
-			"INSERT INTO history VALUES ('1', 'm', NULL, 'tea', 'ADD', '2024-01-02 03:04:05', 0), ('2', 'm', 'tea', 'coffee', 'UPDATE', '2024-01-03 03:04:05', 0), ('3', 'old', 'was here', NULL, 'DELETE', '2024-01-03 03:04:05', 1)"),
-			"ADD tea, UPDATE coffee, memory coffee; ADD was here, DELETE; left map[]"},
-		"mem0 without rowids": {Mem0, sqliteInput(t,
-			"CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, new_memory TEXT, event TEXT, created_at TEXT, updated_at TEXT, is_deleted INTEGER, actor_id TEXT, role TEXT) WITHOUT ROWID",
-			"INSERT INTO history VALUES ('2', 'm', NULL, 'tea', 'ADD', '2024-01-02 03:04:05', NULL, 0, 'ada', NULL), ('1', 'm', 'tea', 'coffee', 'UPDATE', '2024-01-02 03:04:05', '2024-01-03 03:04:05', 0, 'ada', NULL)"),
-			"ADD tea, ADD tea, UPDATE coffee, memory coffee; left map[values of the column actor_id of the table history:2]"},
-		"langgraph without ttl": {LangGraph, sqliteInput(t,
-			"CREATE TABLE store (prefix text NOT NULL, key text NOT NULL, value text NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (prefix, key))",
-			`INSERT INTO store VALUES ('a.b', 'k', '{"t":"x"}', '2024-01-02 03:04:05', '2024-01-02 03:04:05')`,
-			"CREATE TABLE store_vectors (prefix text, key text, field_name text, embedding BLOB)", "INSERT INTO store_vectors VALUES ('a.b', 'k', 't', x'00')"),
-			"memory x; left map[rows of the table store_vectors:1]"},
-		"langgraph with ttl": {LangGraph, sqliteInput(t,
-			"CREATE TABLE store (prefix text NOT NULL, key text NOT NULL, value text NOT NULL, created_at TIMESTAMP, updated_at TIMESTAMP, expires_at TIMESTAMP, ttl_minutes REAL, PRIMARY KEY (prefix, key))",
-			`INSERT INTO store VALUES ('a.b', 'k', '{"t":"x"}', '2024-01-02 03:04:05', '2024-01-02 03:04:05', '2094-01-02 03:04:05', 60.5)`),
-			"memory x until 2094-01-02; left map[]"},
+		"mem0 of 2024": {
+			Mem0, sqliteInput(t,
+				"CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, prev_value TEXT, new_value TEXT, event TEXT, timestamp DATETIME, is_deleted INTEGER)",
+				"INSERT INTO history VALUES ('1', 'm', NULL, 'tea', 'ADD', '2024-01-02 03:04:05', 0), ('2', 'm', 'tea', 'coffee', 'UPDATE', '2024-01-03 03:04:05', 0), ('3', 'old', 'was here', NULL, 'DELETE', '2024-01-03 03:04:05', 1)"),
+			"ADD tea, UPDATE coffee, memory coffee; ADD was here, DELETE; left map[]",
+		},
+		"mem0 without rowids": {
+			Mem0, sqliteInput(t,
+				"CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, new_memory TEXT, event TEXT, created_at TEXT, updated_at TEXT, is_deleted INTEGER, actor_id TEXT, role TEXT) WITHOUT ROWID",
+				"INSERT INTO history VALUES ('2', 'm', NULL, 'tea', 'ADD', '2024-01-02 03:04:05', NULL, 0, 'ada', NULL), ('1', 'm', 'tea', 'coffee', 'UPDATE', '2024-01-02 03:04:05', '2024-01-03 03:04:05', 0, 'ada', NULL)"),
+			"ADD tea, ADD tea, UPDATE coffee, memory coffee; left map[values of the column actor_id of the table history:2]",
+		},
+		"langgraph without ttl": {
+			LangGraph, sqliteInput(t,
+				"CREATE TABLE store (prefix text NOT NULL, key text NOT NULL, value text NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (prefix, key))",
+				`INSERT INTO store VALUES ('a.b', 'k', '{"t":"x"}', '2024-01-02 03:04:05', '2024-01-02 03:04:05')`,
+				"CREATE TABLE store_vectors (prefix text, key text, field_name text, embedding BLOB)", "INSERT INTO store_vectors VALUES ('a.b', 'k', 't', x'00')"),
+			"memory x; left map[rows of the table store_vectors:1]",
+		},
+		"langgraph with ttl": {
+			LangGraph, sqliteInput(t,
+				"CREATE TABLE store (prefix text NOT NULL, key text NOT NULL, value text NOT NULL, created_at TIMESTAMP, updated_at TIMESTAMP, expires_at TIMESTAMP, ttl_minutes REAL, PRIMARY KEY (prefix, key))",
+				`INSERT INTO store VALUES ('a.b', 'k', '{"t":"x"}', '2024-01-02 03:04:05', '2024-01-02 03:04:05', '2094-01-02 03:04:05', 60.5)`),
+			"memory x until 2094-01-02; left map[]",
+		},
 	} {
 		items, left := itemsOf(t, c.format, c.in, nil)
 		var got []string

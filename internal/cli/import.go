@@ -71,7 +71,6 @@ type importing struct {
 	skipBad bool
 	dryRun  bool
 	table   string
-	zone    *time.Location
 	fields  move.Map
 }
 
@@ -126,10 +125,6 @@ if nothing was stored, unless all records were there already.`
 	flags.BoolVar(&o.Strict, "strict", false, "stop at the first record that can't be stored, or line of memdb's own with an unknown key")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "exit with 0 although records were skipped")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do all in a copy of the database, and report the figures with three samples of each kind; the database stays as it is")
-	flags.Func("timezone", "the `zone` of times that name none, as Europe/Amsterdam or +02:00 (default UTC)", func(s string) (err error) {
-		o.zone, err = parseZone(s)
-		return err
-	})
 	flags.BoolVar(&o.IgnoreUnknown, "ignore-unknown", false, "count unknown keys also under --strict; without it they are counted in any case")
 	complete(cmd, "format", formats...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

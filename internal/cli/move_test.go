@@ -251,7 +251,7 @@ func TestMoveOut(t *testing.T) {
 	c.in = strings.NewReader(`{"id":"Ilse","entity_type":"person","name":"Ilse","properties":{"observations":["makes pots"]}}`)
 	c.ok("graph", "add", "-", "--user", "ada")
 	db := filepath.Join(t.TempDir(), "m.db")
-	if got := c.ok("export", db, "--format", "sqlite"); got != "exported 1 memory, 1 entity\n" {
+	if got := c.ok("export", db, "--format", "sqlite"); got != "exported 2 memories, 1 entity, 1 link\n" {
 		t.Errorf("sqlite: %q", got)
 	}
 	head, err := os.ReadFile(db)
