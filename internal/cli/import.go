@@ -81,7 +81,8 @@ them, conversations of the LoCoMo benchmark, or vectors. docs/exchange.md descri
 forms, key by key.
 
 It also reads what other programs keep, and tells by the content which of them it was:
-conversations of ChatGPT and Claude, the memory.jsonl of the Model Context Protocol's memory
+conversations of ChatGPT and Claude, transcripts of Claude Code, Codex and Gemini CLI, lists
+of messages of any provider, the memory.jsonl of the Model Context Protocol's memory
 server, memories and history of mem0, the database of OpenFang, items of LangGraph's store,
 lists and lines of JSON, CSV with a header, a folder of Markdown files, collections of Chroma
 and Qdrant, and the tables of any SQLite file, of which --table names one. docs/moving.md says
