@@ -144,6 +144,10 @@ func TestVerbs(t *testing.T) {
 	p.ok(`{"type":"memory","id":"four","agent":"a","text":"rain"}`, "import", "-")
 	p.ok("", "kv", "put", "k", `{"n":1}`, "--agent", "a")
 	p.ok("", "fact", "add", "I prefer tea to coffee", "--user", "ada")
+	spent := []string{"usage", "add", "--agent", "a", "--model", "m", "--request-id", "r1", "--json"}
+	if first, again := p.ok("", spent...), p.ok("", spent...); strings.Replace(again, `,"repeated":true`, "", 1) != first || again == first {
+		t.Errorf("a request again: %s, first %s", again, first)
+	}
 	if m, err := p.db.Memories().Get(t.Context(), memory.Scope{Agent: "a"}, "two"); err != nil || m.Text != "from the input" {
 		t.Fatalf("the program sees %+v, %v", m, err)
 	}

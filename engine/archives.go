@@ -76,6 +76,9 @@ func (db *DB) syncLog(batches []*pebble.Batch) error {
 	began := clock.System()
 	err := db.store.SyncLog(batches)
 	db.synced(began)
+	if err == nil && db.life.placed.due(began) {
+		err = db.inPlace()
+	}
 	if err != nil || !db.archives.first {
 		return err
 	}

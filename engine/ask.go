@@ -58,7 +58,7 @@ func (m Memories) embedQuery(ctx context.Context, q *memory.Query) (unembedded s
 	if embed.IsLexical(m.db.embedder) && q.Profile == memory.ProfileBest {
 		return "", nil // its vectors say no more than the text does
 	}
-	if m.tx != nil && m.tx.writes != nil {
+	if m.tx != nil && m.tx.writes != nil || attemptOf(ctx).opened() {
 		return noEmbedderInUpdate, nil
 	}
 	vecs, err := m.db.embed(ctx, []string{q.Text})

@@ -92,6 +92,10 @@ func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Co
 	if err := checkOwners(doingConsolidate, o.Scope); err != nil {
 		return report, err
 	}
+	ctx, err = db.apart(ctx, doingConsolidate)
+	if err != nil {
+		return report, err
+	}
 	if err := db.turn.LockContext(ctx); err != nil {
 		return report, err
 	}

@@ -48,7 +48,7 @@ import (
 //  4. points.mu, the read points in use
 //  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
-//     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, backlog.mu, observing.mu,
+//     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, attempts.mu, backlog.mu, observing.mu,
 //     steady.mu, trust.mu, feeds.mu, archives.mu, archiver.mu
 //
 // A replica, which has a DB for each state that it shows, takes Replica.loading before all of these,
@@ -136,6 +136,8 @@ type writer struct {
 	next    layout.Counters
 	scratch []byte // for values to be encoded in
 	orderer store.Orderer
+	// attempts has a lock of its own.
+	attempts attempts
 }
 
 // chunks say what has become of the chunks of the text index. busy guards the rest.
@@ -180,6 +182,7 @@ type due struct {
 // life is what begins with Open and ends with Close.
 type life struct {
 	background background
+	placed     placed
 	gate       gate
 	closing    sync.Once
 	meters     meters
@@ -196,9 +199,9 @@ type opening struct {
 
 // background is the work that ends with Close.
 type background struct {
-	stop  context.CancelFunc
-	ended <-chan struct{} // closed by stop
-	work  sync.WaitGroup
+	stop context.CancelFunc
+	ctx  context.Context // ended by stop
+	work sync.WaitGroup
 }
 
 // Dir is the folder of the database, empty for one in memory and for one in a file, see [DB.File].
@@ -314,6 +317,9 @@ func (db *DB) lock(ctx context.Context) error {
 // lockUnless takes the writer lock, unless done is closed before.
 func (db *DB) lockUnless(ctx context.Context, done <-chan struct{}) (locked bool, err error) {
 	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if err := notWithin(ctx, db, "write"); err != nil {
 		return false, err
 	}
 	select {

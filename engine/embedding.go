@@ -191,7 +191,7 @@ func (db *DB) markPending(ps []*prepared) (missing []*prepared) {
 // embedPatch embeds a new text before the lock is taken. It returns nil inside a
 // transaction, without an embedder, and where that fails: then a later pass does.
 func (m Memories) embedPatch(ctx context.Context, patch *memory.Patch) []float32 {
-	if m.tx != nil || m.db == nil || m.db.embedder == nil || patch.Text == nil || *patch.Text == "" ||
+	if m.locked(ctx) || m.db == nil || m.db.embedder == nil || patch.Text == nil || *patch.Text == "" ||
 		patch.Embedding != nil || patch.Vectors[memory.DefaultSpace] != nil {
 		return nil
 	}

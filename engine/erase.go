@@ -171,6 +171,10 @@ func (db *DB) Erase(ctx context.Context, q EraseQuery) (EraseReport, error) {
 	if q.DryRun {
 		return db.eraseDry(ctx, &q)
 	}
+	ctx, err := db.apart(ctx, doingErase)
+	if err != nil {
+		return EraseReport{}, err
+	}
 	release, err := db.admit(ctx)
 	if err != nil {
 		return EraseReport{}, err

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/requests"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -80,6 +81,12 @@ func (db *DB) eraseLiving(ctx context.Context, e *erasure) error {
 					continue
 				}
 				if err := tx.remove(l, nil); err != nil {
+					return err
+				}
+			}
+			for _, owner := range e.Owners { // an answer of theirs may have the memory
+				err := tx.changePart(doingErase, func(t part.Tx) error { return requests.Forget(t, owner) })
+				if err != nil {
 					return err
 				}
 			}

@@ -117,6 +117,10 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 			return report, err
 		}
 	}
+	ctx, err = db.apart(ctx, doingEvict)
+	if err != nil {
+		return report, err
+	}
 	if err := db.turn.LockContext(ctx); err != nil {
 		return report, err
 	}

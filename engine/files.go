@@ -41,7 +41,7 @@ func (db *DB) addFiles(b *FileBytes, dir string, top bool) error {
 		path := db.store.FS.PathJoin(dir, name)
 		info, err := db.store.FS.Stat(path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist), top && name == store.CopyDir: // it has links to what is counted
+		case errors.Is(err, fs.ErrNotExist), top && strings.HasPrefix(name, store.CopyDir): // it has links to what is counted
 			continue
 		case err != nil:
 			return err

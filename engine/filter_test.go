@@ -297,11 +297,14 @@ var filterWords = []string{"work", "home", "Draft", "straße", "STRASSE", "1", "
 
 func randomFiltered(rng *rand.Rand, i int) memory.Memory {
 	meta := map[string]any{}
-	for _, name := range []string{"tag", "n", "mixed", "deep.er", "list"} {
+	for _, name := range []string{"tag", "n", "mixed", "deep.er", "list", "when"} {
 		if rng.IntN(3) == 0 {
 			continue
 		}
 		switch name {
+		case "when":
+			meta[name] = pick(rng, randomWhen(rng), randomWhen(rng), randomWhen(rng), pick[any](rng, "yesterday", "2026-02-30", "Zz", 7, true, nil,
+				[]any{"2026-05-01"}, strings.Repeat(" ", 300)+"2026-05-01", "1777593600"))
 		case "tag":
 			meta[name] = pick(rng, filterWords...)
 		case "n":
@@ -355,7 +358,7 @@ func randomFilter(rng *rand.Rand, depth int) filter.Filter {
 	}
 	name := pick(rng, "user", "agent_id", "run", "role", "metadata.role", "kind", "source", "pinned", "id", "text", "content",
 		"importance", "access_count", "created_at", "event_time", "expires_at", "tag", "n", "mixed", "deep", "deep.er", "deep.other", "metadata.deep.er", "metadata.list",
-		"name", "aliases", "confidence", "updated_at", "last_accessed", "nothing")
+		"when", "when", "metadata.when", "name", "aliases", "confidence", "updated_at", "last_accessed", "nothing")
 	for {
 		if f := randomCondition(rng, name); filter.Check(f) == nil {
 			return f
@@ -377,11 +380,66 @@ func randomCondition(rng *rand.Rand, name string) filter.Filter {
 		}
 		ordered = value()
 	}
+	if strings.HasSuffix(name, "when") {
+		value = func() any {
+			return pick(rng, randomWhen(rng), randomWhen(rng), randomWhen(rng), pick[any](rng, filterNow, "yesterday", 7, nil, "2026-02-30"))
+		}
+		ordered = pick(rng, randomWhen(rng), randomWhen(rng), randomWhen(rng), pick[any](rng, filterNow, "yesterday", 1777593600))
+	}
 	word := pick(rng, "o", "work", "STRAS", "strasse", "ß", "1", "", "common w")
 	pattern := pick(rng, "o", "^w", "k$", "^$", "(?i)STRA(ß|ss)", `\d`, "a|b")
 	return pick(rng, filter.Eq(name, value()), filter.Ne(name, value()), filter.Gt(name, ordered), filter.Gte(name, ordered), filter.Lt(name, ordered),
 		filter.Lte(name, ordered), filter.In(name, value(), value()), filter.Nin(name, value(), value()), filter.Contains(name, word), filter.Contains(name, value()), filter.IContains(name, word), filter.In(name),
 		filter.Exists(name), filter.Prefix(name, word), filter.Regexp(name, pattern))
+}
+
+// whenForms are the instants of the forms of times that randomWhen gives, by their text.
+var whenForms = map[string]time.Time{}
+
+func init() {
+	for i := range 12 {
+		for _, v := range formsOf(filterNow.Add(time.Duration(i) * 6 * time.Hour)) {
+			whenForms[fmt.Sprint(v)] = filterNow.Add(time.Duration(i) * 6 * time.Hour)
+		}
+	}
+}
+
+// formsOf are forms of one instant: texts and numbers.
+func formsOf(at time.Time) []any {
+	east, west := time.FixedZone("", 9*3600), time.FixedZone("", -5*3600)
+	forms := []any{
+		at.Format(time.RFC3339), at.Format("2006-01-02 15:04:05"), at.In(east).Format(time.RFC3339), at.In(west).Format("2006-01-02 15:04:05 -0700"),
+		at.In(west).Format(time.RFC1123Z), at.Format("2006-01-02T15:04:05.000000"), at.In(west).Format("2 Jan 2006 15:04:05 EST"), at.Format("20060102T150405Z"),
+		at.Unix(), at.UnixMilli(), json.Number(fmt.Sprint(at.UnixNano())),
+	}
+	if at.Hour() == 0 {
+		forms = append(forms, at.Format(time.DateOnly), at.Format("2006/01/02"))
+	}
+	return forms
+}
+
+// randomWhen is one of some times in a random form.
+func randomWhen(rng *rand.Rand) any {
+	return pick(rng, formsOf(filterNow.Add(time.Duration(rng.IntN(12))*6*time.Hour))...)
+}
+
+// naiveMoment is the instant of a value: of a condition a text or a time.Time, of a memory a text
+// or a number.
+func naiveMoment(v any, isField bool) (time.Time, bool) {
+	switch v := v.(type) {
+	case time.Time:
+		return v, true
+	case string:
+		if v == "1777593600" {
+			return time.Time{}, false
+		}
+	default:
+		if !isField {
+			return time.Time{}, false
+		}
+	}
+	at, ok := whenForms[fmt.Sprint(v)]
+	return at, ok
 }
 
 // naive evaluates a filter on what a caller sees.
@@ -522,6 +580,10 @@ func naiveCompare(have, want any, test func(int) bool, equality bool) bool {
 			}
 		}
 		return test(ts.Compare(w))
+	}
+	if w, ok := naiveMoment(want, false); ok {
+		h, ok := naiveMoment(have, true)
+		return ok && test(h.Compare(w))
 	}
 	if a, ok := have.(string); ok {
 		b, ok := want.(string)

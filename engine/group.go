@@ -139,10 +139,13 @@ func (q *groupQueue) take(dst []groupCall) []groupCall {
 
 // storeCommitted commits a store, with others or by itself.
 func (db *DB) storeCommitted(ctx context.Context, c *storeCall) error {
-	if err := db.waitForCaps(ctx, c.memories); err != nil {
-		return err
+	a := attemptOf(ctx)
+	if !a.opened() { // it would wait for an eviction, which waits for the transaction
+		if err := db.waitForCaps(ctx, c.memories); err != nil {
+			return err
+		}
 	}
-	if err := db.commitInGroup(ctx, c); err != nil {
+	if err := db.commitInGroup(ctx, c); err != nil || a != nil { // an attempt needs the memories until it commits
 		return err
 	}
 	for _, p := range c.memories {
@@ -154,6 +157,9 @@ func (db *DB) storeCommitted(ctx context.Context, c *storeCall) error {
 // commitInGroup commits a call, with others or by itself, and returns when all that it
 // saw is durable.
 func (db *DB) commitInGroup(ctx context.Context, c groupCall) error {
+	if a := attemptOf(ctx); a != nil {
+		return a.join(ctx, db, c.run)
+	}
 	release, err := db.admit(ctx)
 	if err != nil {
 		return err

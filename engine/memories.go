@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
@@ -43,6 +44,10 @@ func (m Memories) view(ctx context.Context, doing string, fn func(*Tx) error) er
 	}
 	return m.tx.reading(doing, func() error { return fn(m.tx) })
 }
+
+// locked reports whether the call is made with the writer lock: nothing is asked of embedders and
+// extractors meanwhile.
+func (m Memories) locked(ctx context.Context) bool { return m.tx != nil || attemptOf(ctx).opened() }
 
 func (m Memories) update(ctx context.Context, doing string, fn func(*Tx) error) error {
 	if m.tx == nil {
@@ -111,7 +116,7 @@ func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare fun
 		}
 		ps[i], results[i].Err = p, err
 	}
-	if m.tx == nil {
+	if !m.locked(ctx) {
 		m.db.embedMissing(ctx, ps)
 	} else {
 		m.db.markPending(ps)
@@ -352,4 +357,10 @@ func (m Memories) All(ctx context.Context, q memory.ListQuery) iter.Seq2[memory.
 			q.Cursor = page.Next
 		}
 	}
+}
+
+// MetadataFields returns the fields of metadata that the filter index knows, as filters name them, in
+// alphabetical order: those that memories of any owner have, at most [memory.MaxIndexedPaths].
+func (db *DB) MetadataFields() []string {
+	return slices.Sorted(maps.Keys(db.tables.Fields.All()))
 }

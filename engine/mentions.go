@@ -41,7 +41,7 @@ func (m Memories) mentions(ctx context.Context, s memory.Scope, text string) (fo
 	switch {
 	case x == nil || text == "" || s.Owner() == (memory.Owner{}):
 		return nil, "", nil
-	case m.tx != nil && !x.byRule():
+	case m.locked(ctx) && !x.byRule():
 		return &mention.Found{}, noExtractorInUpdate, nil
 	}
 	f, err := x.extract(ctx, text)
@@ -119,6 +119,9 @@ func (db *DB) ExtractEntities(ctx context.Context, o ExtractOptions) (done Extra
 		return done, fault.Invalid(doingExtract, "the database was opened without an extractor", "give one")
 	}
 	if err := db.writable(doingExtract); err != nil {
+		return done, err
+	}
+	if ctx, err = db.apart(ctx, doingExtract); err != nil {
 		return done, err
 	}
 	for q := (memory.ListQuery{Scope: o.Scope, AllScopes: o.AllScopes, Limit: extractPage}); ; {

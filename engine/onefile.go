@@ -117,6 +117,9 @@ func openFile(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 		return nil, errors.Join(err, held.Close())
 	}
 	db.held = closers{db.held, held}
+	if err := db.stayInPlace(base, base.PathDir(path), base.PathBase(path)+fsys.FileLock); err != nil {
+		return nil, errors.Join(fault.Within(doingOpen(path), err), db.Close())
+	}
 	return db, nil
 }
 

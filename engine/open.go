@@ -136,6 +136,9 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 	if err := db.open(base, o); err != nil {
 		return nil, errors.Join(fullError(dir, err), held.Close())
 	}
+	if err := db.stayInPlace(base, dir, fsys.LockName, store.LockName); err != nil {
+		return nil, errors.Join(fault.Within(doingOpen(dir), err), db.Close())
+	}
 	return db, nil
 }
 
@@ -417,7 +420,7 @@ func (db *DB) start(id *identity, o *Options) error {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	db.life.background.stop, db.life.background.ended = cancel, ctx.Done()
+	db.life.background.stop, db.life.background.ctx = cancel, ctx
 	db.behind(&db.life.background.work, "links vectors", func() { db.spaces.Linker.Run(ctx) })
 	if !db.readOnly {
 		db.startWriting(ctx, o)

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/requests"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -31,7 +32,7 @@ import (
 // their lines are exported. To add one is a package of its own, its line here, and a
 // handle for its users such as [DB.KV].
 func newParts(ageing *policy.Part) []part.Part {
-	return []part.Part{entries.Part{}, ageing, &sessions.Part{}, &graph.Part{}, usage.Part{}, notes.Part{}}
+	return []part.Part{entries.Part{}, ageing, &sessions.Part{}, &graph.Part{}, usage.Part{}, notes.Part{}, requests.Part{}}
 }
 
 // KV is the key-value store: each call is its own transaction.
@@ -476,7 +477,11 @@ func (p *partTx) Past() bool  { return p.state.Past }
 func (p *partTx) Now() int64  { return p.state.Now }
 
 func (p *partTx) Owner(o scope.Owner) (uint32, bool, error) {
-	return p.tx().state.Lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
+	number, known, err := p.tx().state.Lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
+	if known {
+		p.tx().concerns(number)
+	}
+	return number, known, err
 }
 
 func (p *partTx) Run(name string) (uint32, bool, error) {

@@ -285,6 +285,10 @@ func (db *DB) EmbedPending(ctx context.Context, limit int) (int, error) {
 	if err := db.writable(doingEmbed); err != nil {
 		return 0, err
 	}
+	ctx, err = db.apart(ctx, doingEmbed)
+	if err != nil {
+		return 0, err
+	}
 	if err := db.backlog.running.LockContext(ctx); err != nil {
 		return 0, err
 	}

@@ -303,6 +303,9 @@ func (db *DB) applySwept(fill func(*pebble.Batch, kv.Reader) error) error {
 // its vector spaces, and the names of users, agents and runs, whose numbers are
 // never reused; to be rid of those too, delete the folder.
 func (db *DB) Reset(ctx context.Context) (n int, err error) {
+	if ctx, err = db.apart(ctx, "reset"); err != nil {
+		return 0, err
+	}
 	release, err := db.enter("reset")
 	if err != nil {
 		return 0, err

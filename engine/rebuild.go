@@ -60,6 +60,10 @@ func (db *DB) Rebuild(ctx context.Context, index string, progress func(done, of 
 	default:
 		return fault.Invalid(doingRebuild, fmt.Sprintf("there is no index %q to rebuild", valid.Short(index)), "name text, vectors, graph or all")
 	}
+	ctx, err := db.apart(ctx, doingRebuild)
+	if err != nil {
+		return err
+	}
 	release, err := db.enter(doingRebuild)
 	if err != nil {
 		return err

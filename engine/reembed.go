@@ -90,12 +90,16 @@ func (db *DB) Reembed(ctx context.Context, e embed.Embedder, o *ReembedOptions) 
 	case s.Model == e.Model():
 		return Reembedding{}, fault.Invalid(doingReembed, "the vectors are of the model "+s.Model+" already", "give another embedder")
 	}
+	ctx, err := db.apart(ctx, doingReembed)
+	if err != nil {
+		return Reembedding{}, err
+	}
 	if err := db.backlog.renewing.LockContext(ctx); err != nil {
 		return Reembedding{}, err
 	}
 	defer db.backlog.renewing.Unlock()
 	r := &reembedding{db: db, embedder: e, ReembedOptions: *o, result: Reembedding{Space: besideSpace(e.Model()), Before: besideSpace(s.Model)}, seen: map[uint64]bool{}}
-	err := db.CreateSpace(ctx, SpaceConfig{Name: r.result.Space, Dim: e.Dim(), Model: e.Model(), Base: embed.Base(e)})
+	err = db.CreateSpace(ctx, SpaceConfig{Name: r.result.Space, Dim: e.Dim(), Model: e.Model(), Base: embed.Base(e)})
 	if err == nil {
 		err = r.run(ctx)
 	}
@@ -342,11 +346,15 @@ func (db *DB) SwitchModel(ctx context.Context, model string, partial bool) error
 	if err := db.mayReembed(doingSwitch); err != nil {
 		return err
 	}
+	ctx, err := db.apart(ctx, doingSwitch)
+	if err != nil {
+		return err
+	}
 	if err := db.backlog.renewing.LockContext(ctx); err != nil {
 		return err
 	}
 	defer db.backlog.renewing.Unlock()
-	err := db.Update(ctx, func(tx *Tx) error {
+	err = db.Update(ctx, func(tx *Tx) error {
 		err := tx.switchModel(ctx, model, partial)
 		db.backlog.switched.Store(err == nil) // before anybody else can write
 		return err
@@ -434,12 +442,16 @@ func (db *DB) DropSpace(ctx context.Context, name string) (int, error) {
 	case s == nil:
 		return 0, &fault.Error{Kind: fault.ErrNotFound, What: doingDrop, Why: "there is no such space", Do: "look at the spaces of Stats"}
 	}
+	ctx, err := db.apart(ctx, doingDrop)
+	if err != nil {
+		return 0, err
+	}
 	if err := db.backlog.renewing.LockContext(ctx); err != nil {
 		return 0, err
 	}
 	defer db.backlog.renewing.Unlock()
 	var seqs []uint64
-	err := db.View(ctx, func(tx *Tx) (err error) {
+	err = db.View(ctx, func(tx *Tx) (err error) {
 		seqs, err = tx.holding(ctx, s)
 		return err
 	})

@@ -83,6 +83,9 @@ const undoBatch = 1000
 // View is open for two seconds more that is older than the LSN.
 func (db *DB) Undo(ctx context.Context, lsn uint64) (report Undone, err error) {
 	doing := fmt.Sprintf("undo LSN %d", lsn)
+	if ctx, err = db.apart(ctx, doing); err != nil {
+		return report, err
+	}
 	release, err := db.admit(ctx)
 	if err != nil {
 		return report, err

@@ -56,6 +56,8 @@ type writes struct {
 	broken     error // set where an operation stopped half-way: no commit
 	applied    []appliedHook
 	overlaps   bool // it changed what an earlier commit of the same batch had made
+	// owners are those whose data the transaction looks for or changes; nil: nobody asks. See Attempt.
+	owners map[uint32]bool
 	// taken are gathered touches and folds that are in the batch.
 	taken map[uint64]layout.Access
 }
@@ -129,6 +131,11 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 
 // view is View under a lease, nil for fn that is one call.
 func (db *DB) view(ctx context.Context, l *lease, fn func(tx *Tx) error) error {
+	if a := attemptOf(ctx); a != nil {
+		if joined, err := a.read(db, fn); joined {
+			return err
+		}
+	}
 	release, err := db.enter("read")
 	if err != nil {
 		return err
@@ -181,7 +188,12 @@ func (tx *Tx) reading(doing string, call func() error) error {
 // Rebuild, WaitIndexed or a one-shot write of the same database, which would wait
 // for itself. Once ctx is done, no call in fn begins any more, and what fn wrote is taken
 // back: Update returns ctx's error, unless fn has returned before.
+//
+// Within [Once] the commit waits for the end of the request.
 func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
+	if a := attemptOf(ctx); a != nil {
+		return a.join(ctx, db, fn)
+	}
 	release, err := db.admit(ctx)
 	if err != nil {
 		return err
@@ -271,15 +283,23 @@ func (db *DB) updateBehind(ctx context.Context, fn func(tx *Tx) error) (seen uin
 // transact is update for who holds the lock.
 func (db *DB) transact(fn func(tx *Tx) error) (seen uint64, err error) {
 	tx := db.begin()
-	defer func() {
-		tx.done = true
-		if tx.batch != nil {
-			tx.rollback() // fn failed or panicked
-		}
-	}()
+	defer tx.end() // fn failed or panicked
 	if err := fn(tx); err != nil {
 		return tx.state.LSN - 1, err
 	}
+	return tx.commit()
+}
+
+// end takes back what the transaction has not committed.
+func (tx *Tx) end() {
+	tx.done = true
+	if tx.batch != nil {
+		tx.rollback()
+	}
+}
+
+// commit commits the transaction, and returns the newest LSN that it observed or made.
+func (tx *Tx) commit() (seen uint64, err error) {
 	if tx.broken != nil {
 		return tx.state.LSN - 1, tx.broken
 	}
@@ -525,13 +545,15 @@ func (tx *Tx) number(k layout.Name) (uint32, error) {
 	if ok && err == nil && k.Class == layout.NameOwner {
 		err = tx.db.refuseErased(num)
 	}
-	if ok || err != nil {
-		return num, err
+	if !ok && err == nil {
+		if err = tx.db.takes(k); err == nil {
+			num, err = tx.newNumber(k, nil)
+		}
 	}
-	if err := tx.db.takes(k); err != nil {
-		return 0, err
+	if err == nil && k.Class == layout.NameOwner {
+		tx.concerns(num)
 	}
-	return tx.newNumber(k, nil)
+	return num, err
 }
 
 func (tx *Tx) newNumber(k layout.Name, extra []byte) (uint32, error) {
@@ -610,6 +632,7 @@ func (tx *Tx) readable() (kv.Reader, error) {
 }
 
 func (tx *Tx) logVersioned(op layout.LogOp, v layout.Version, before *layout.Version) {
+	tx.concerns(v.Owner)
 	tx.log = append(tx.log, byte(op))
 	tx.log = binary.AppendUvarint(tx.log, uint64(v.Owner))
 	tx.log = binary.AppendUvarint(tx.log, v.Seq)

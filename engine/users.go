@@ -176,6 +176,10 @@ func (db *DB) DeleteUser(ctx context.Context, user string) (UserDeleted, error) 
 	if err := checkUser(doingDeleteUser, user); err != nil {
 		return d, err
 	}
+	ctx, err := db.apart(ctx, doingDeleteUser)
+	if err != nil {
+		return d, err
+	}
 	release, err := db.admit(ctx)
 	if err != nil {
 		return d, err

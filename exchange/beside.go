@@ -1,10 +1,12 @@
 package exchange
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // typeAgent is the type of a line with the manifest of an agent.
@@ -13,9 +15,15 @@ const typeAgent = "agent"
 // line takes a line about something that is no memory.
 func (b *batch) line(ctx context.Context, at LineError, l engine.Line, size int) error {
 	owner := l.Owner()
-	if of := b.scope(owner.Scope()).Owner(); of != owner || b.opts.IntoAgent != "" {
+	of := b.opts.Place(owner.Scope()).Owner()
+	if l.Type() == typeAgent { // which is nobody's
+		of = scope.Owner{Agent: cmp.Or(of.Agent, owner.Agent)}
+	}
+	if of != owner || b.opts.IntoAgent != "" {
 		l.SetOwner(of)
 	}
+	b.kind(l.Type(), of, func() any { return l })
+	b.occurs(l)
 	if err := b.gone(ctx); err != nil {
 		return err
 	}
@@ -52,6 +60,12 @@ func (b *batch) put(ctx context.Context, lines []engine.Line, at []LineError) er
 	for i, s := range stored {
 		if err := b.count(at[i], lines[i].Type(), s); err != nil {
 			return err
+		}
+		if owner := lines[i].Owner(); s.Err == nil && owner != (scope.Owner{}) {
+			if lines[i].Type() == typeAgent {
+				owner.User = b.opts.Scope.User
+			}
+			b.opts.elsewhere(b.report.Elsewhere, owner.Scope())
 		}
 	}
 	return nil

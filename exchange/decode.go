@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -54,31 +55,64 @@ func DecodeStrict(data []byte, v any) error {
 	return err
 }
 
-// DecodeKnown is DecodeStrict without the keys that are not known.
-func DecodeKnown(data []byte, v any) error {
+// A Member is a key of an object with its value, as it is written.
+type Member struct {
+	Key   string
+	Value []byte
+}
+
+// DecodeKnown is DecodeStrict without the keys that are not known, which it returns. They are valid as
+// long as data is.
+func DecodeKnown(data []byte, v any) (unknown []Member, err error) {
 	if _, itself := v.(json.Unmarshaler); itself {
-		return Decode(data, v)
+		return nil, Decode(data, v)
 	}
 	var object []byte
-	err := eachKey(data, keysOf(reflect.TypeOf(v).Elem()), func(key string, value []byte, isKnown bool) error {
+	known := keysOf(reflect.TypeOf(v).Elem())
+	err = eachKey(data, known, func(key string, value []byte, isKnown bool) error {
+		if !isKnown {
+			unknown = append(unknown, Member{key, value})
+		}
+		return nil
+	})
+	if err == nil && len(unknown) == 0 || errors.Is(err, rawjson.ErrMalformed) {
+		return nil, Decode(data, v) // malformed, or null
+	}
+	if wrong := Decode(data, new(json.RawMessage)); wrong != nil || err != nil {
+		return nil, cmp.Or(wrong, err)
+	}
+	_ = eachKey(data, known, func(key string, value []byte, isKnown bool) error { // as above
 		if isKnown {
 			object = append(strconv.AppendQuote(append(object, ','), key), ':')
 			object = append(object, value...)
 		}
 		return nil
 	})
-	whole := new(json.RawMessage)
-	if wrong := Decode(data, whole); wrong != nil || errors.Is(err, rawjson.ErrMalformed) {
-		return cmp.Or(wrong, Decode(data, v))
-	}
-	if err != nil {
-		return err
-	}
 	if len(object) == 0 {
-		return nil
+		return unknown, nil
 	}
 	object[0] = '{'
-	return Decode(append(object, '}'), v)
+	return unknown, Decode(append(object, '}'), v)
+}
+
+// Members are the keys of an object and their values. A key that is given twice is an error, and so is
+// what is no text; the values are valid as long as data is.
+func Members(data []byte) ([]Member, error) {
+	if err := Decode(data, new(json.RawMessage)); err != nil {
+		return nil, err
+	}
+	var all []Member
+	err := rawjson.Members(data, func(key string, value []byte) error {
+		if slices.ContainsFunc(all, func(m Member) bool { return m.Key == key }) {
+			return fmt.Errorf("the key %q is given twice", key)
+		}
+		all = append(all, Member{key, value})
+		return nil
+	})
+	if errors.Is(err, rawjson.ErrMalformed) {
+		err = fmt.Errorf("it is %s, not an object", jsonKind(bytes.TrimSpace(data)[0]))
+	}
+	return all, err
 }
 
 // eachKey visits the keys of an object, of which no known one may be given twice.

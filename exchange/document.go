@@ -1,155 +1,94 @@
 package exchange
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 )
 
 // DocumentReader reads a JSON document record by record: the items of a list, or objects
 // one after another. It holds one record at a time. It is not safe for concurrent use.
 type DocumentReader struct {
-	in      *bufio.Reader
-	limit   *limitedReader
-	dec     *json.Decoder
-	skipped int64 // before the decoder
+	from    io.Reader
+	limit   int // of a record, in bytes
+	split   *Splitter
 	list    bool
-	record  json.RawMessage
 	records int
 	failed  error
 }
 
 // NewDocumentReader reads a document from r.
-func NewDocumentReader(r io.Reader) *DocumentReader {
-	return &DocumentReader{in: bufio.NewReaderSize(r, readBuffer)}
-}
+func NewDocumentReader(r io.Reader) *DocumentReader { return &DocumentReader{from: r, limit: MaxLine} }
 
 // Line is the number of the record that Next returned last, counted from 1.
 func (d *DocumentReader) Line() int { return d.records }
 
 // Bytes is how much was read, up to the end of that record.
 func (d *DocumentReader) Bytes() int64 {
-	if d.dec == nil {
-		return d.skipped
+	if d.split == nil {
+		return 0
 	}
-	return d.skipped + d.dec.InputOffset()
+	return d.split.Bytes()
 }
 
-// errLongRecord is returned for a record over MaxLine. A document cannot be read beyond it.
-var errLongRecord = fmt.Errorf("longer than %d MiB", MaxLine>>20)
-
 // Next returns the next record, and io.EOF after the last. The record is valid until the
-// next call. Any other error is one of the document, and comes again.
+// next call. After ErrLongLine it goes on with the record behind. Any other error is one of
+// the document, and comes again.
 func (d *DocumentReader) Next() ([]byte, error) {
-	if d.failed == nil && d.dec == nil {
-		d.failed = d.begin()
-	}
-	if d.failed == nil {
-		d.failed = d.next()
-	}
 	if d.failed != nil {
 		return nil, d.failed
 	}
+	record, err := d.next()
+	if err != nil && !errors.Is(err, ErrLongLine) {
+		d.failed = err
+		return nil, err
+	}
 	d.records++
-	return d.record, nil
-}
-
-// begin looks at the first character, behind the byte order mark.
-func (d *DocumentReader) begin() error {
-	head, err := d.in.Peek(TextHead)
-	if len(head) < 2 && err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if err := CheckText(head); err != nil {
-		return err
-	}
-	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
-		if _, err := d.in.Discard(3); err != nil {
-			return err
-		}
-		d.skipped = 3
-	}
-	for {
-		c, err := d.in.ReadByte()
-		if err != nil {
-			return err // nothing but blanks
-		}
-		if rawjson.SkipSpace([]byte{c}, 0) == 0 {
-			d.list = c == '['
-			break
-		}
-		d.skipped++
-	}
-	if err := d.in.UnreadByte(); err != nil {
-		return err
-	}
-	d.limit = &limitedReader{in: d.in}
-	d.dec = json.NewDecoder(d.limit)
-	if d.list {
-		d.limit.left = MaxLine
-		_, err = d.dec.Token()
-		return d.explain(err)
-	}
-	return nil
+	return record, err
 }
 
 // next reads a record, or the end.
-func (d *DocumentReader) next() error {
-	d.limit.left = MaxLine
-	if d.list && !d.dec.More() {
-		return d.end()
+func (d *DocumentReader) next() ([]byte, error) {
+	first := d.split == nil
+	if first {
+		if err := d.begin(); err != nil {
+			return nil, err
+		}
 	}
-	err := d.dec.Decode(&d.record)
-	if errors.Is(err, io.EOF) && !d.list {
-		return io.EOF
+	if !d.list {
+		if _, err := d.split.Peek(); err != nil {
+			return nil, err
+		}
+		return d.split.Value()
 	}
-	return d.explain(err)
+	if more, err := d.split.More(']', first); err != nil {
+		return nil, err
+	} else if !more {
+		return nil, d.end()
+	}
+	return d.split.Value()
 }
 
-// end reads the end of a list, behind which there is nothing.
-func (d *DocumentReader) end() error {
-	if _, err := d.dec.Token(); err != nil {
-		return d.explain(err)
+// begin looks at the first character, behind the byte order mark.
+func (d *DocumentReader) begin() (err error) {
+	if d.split, err = NewSplitter(d.from); err != nil {
+		return err
 	}
-	d.list = false
-	_, err := d.dec.Token()
-	switch {
-	case errors.Is(err, io.EOF):
-		return io.EOF
-	case err != nil:
-		return d.explain(err)
+	d.split.limit = d.limit
+	c, err := d.split.Peek()
+	if err != nil {
+		return err // nothing but blanks
 	}
-	return fmt.Errorf("the document goes on behind its list, at byte %d", d.Bytes())
-}
-
-// explain says of a malformed document where it is so.
-func (d *DocumentReader) explain(err error) error {
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("malformed JSON behind byte %d: %w", d.Bytes(), syntax)
-	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("malformed JSON behind byte %d: it ends too early", d.Bytes())
+	if d.list = c == '['; d.list {
+		err = d.split.Take('[')
 	}
 	return err
 }
 
-// limitedReader bounds what may be read for one record.
-type limitedReader struct {
-	in   io.Reader
-	left int
-}
-
-// Read reads what is left of the limit at most.
-func (l *limitedReader) Read(p []byte) (int, error) {
-	if l.left == 0 {
-		return 0, errLongRecord
+// end looks behind a list, where there is nothing.
+func (d *DocumentReader) end() error {
+	if _, err := d.split.Peek(); err != nil {
+		return err
 	}
-	n, err := l.in.Read(p[:min(len(p), l.left)])
-	l.left -= n
-	return n, err
+	return fmt.Errorf("the document goes on behind its list, at byte %d", d.Bytes())
 }

@@ -120,7 +120,7 @@ func TestImportOfStrictAgents(t *testing.T) {
 	if got, want := exportAny(t, strict, nil), exportAny(t, from, nil); got != want {
 		t.Errorf("exported\n%s\nwant\n%s", got, want)
 	}
-	report := importString(t, strict, strings.ReplaceAll(everything, `"type":"agent"`, `"type":"agent","nothing":1`), &Options{IntoAgent: "nobody"})
+	report := importString(t, strict, strings.ReplaceAll(everything, `"type":"agent"`, `"type":"agent","created_at":[]`), &Options{IntoAgent: "nobody"})
 	if report.Stored != 0 || len(report.Errors) == 0 {
 		t.Errorf("%+v", report)
 	}
@@ -154,8 +154,8 @@ func TestDocumentReader(t *testing.T) {
 		"{}\n{}":                      "{} {} EOF",
 		"[1, \"x\", null, [2]]":       `1 "x" null [2] EOF`,
 		"[{}] ":                       "{} EOF",
-		"[{}] {}":                     "{} the document goes on behind its list, at byte 6",
-		"[{}]]":                       "{} malformed JSON behind byte",
+		"[{}] {}":                     "{} the document goes on behind its list, at byte 5",
+		"[{}]]":                       "{} the document goes on behind its list, at byte 4",
 		"[":                           "malformed JSON behind byte 1: it ends too early",
 		"[{}":                         "{} malformed JSON behind byte 3: it ends too early",
 		"[{},":                        "{} malformed JSON behind byte 4: it ends too early",
@@ -190,26 +190,37 @@ func TestDocumentReader(t *testing.T) {
 	}
 }
 
-// TestDocumentBound: a record beyond the bound ends the reading, before all of it is held.
+// TestDocumentBound verifies that reading goes on behind a record that is too long, and that a record
+// or a run of blanks without an end is an error before all of it is held.
 func TestDocumentBound(t *testing.T) {
-	in := io.MultiReader(strings.NewReader(`[{"a":1},{"b":"`), &endless{})
-	d := NewDocumentReader(in)
-	if _, err := d.Next(); err != nil {
-		t.Fatal(err)
+	const limit = 1 << 10
+	long := strings.Repeat("x", 2*limit)
+	for in, want := range map[string]string{
+		`[{"a":1},{"b":"` + long + `"},{"c":2}]`:                             `{"a":1}, longer than 64 MiB, {"c":2}, EOF`,
+		`[{"a":1},{"b":"` + strings.Repeat(long, passLimits):                 `{"a":1}, malformed JSON behind byte 9: a value is longer than 1024 MiB`,
+		`[{"a":1},` + strings.Repeat(" \n", 2*passLimits*limit) + "]":        `{"a":1}, malformed JSON behind byte 1036: more than 64 MiB of blanks`,
+		strings.Repeat("\n", 2*passLimits*limit):                             `malformed JSON behind byte 1029: more than 64 MiB of blanks`,
+		`[` + strings.Repeat(" ", limit/2) + `1 ]`:                           `1, EOF`,
+		`["\\", "\"", "\\\"", "\u0022", "` + strings.Repeat(`\\`, 40) + `"]`: `"\\", "\"", "\\\"", "\u0022", "` + strings.Repeat(`\\`, 40) + `", EOF`,
+		`[1`: `1, malformed JSON behind byte 2: it ends too early`,
+	} {
+		d := NewDocumentReader(iotestReader{strings.NewReader(in)})
+		d.limit = limit
+		got := []string{}
+		for len(got) < 10 {
+			record, err := d.Next()
+			if err == nil {
+				got = append(got, string(record))
+				continue
+			}
+			if got = append(got, err.Error()); !errors.Is(err, ErrLongLine) {
+				break
+			}
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%.40q: %.200s, want %.200s", in, text, want)
+		}
 	}
-	if _, err := d.Next(); !errors.Is(err, errLongRecord) {
-		t.Error(err)
-	}
-}
-
-// endless is a text without an end.
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'x'
-	}
-	return len(p), nil
 }
 
 // iotestReader gives a few bytes at a time, as a pipe may.

@@ -347,11 +347,11 @@ func TestImportHistory(t *testing.T) {
 		{"twice", add + remove + add + change + kept, 1, 4, "ADD DELETE ADD UPDATE", nil},
 		{"gone before entries", add + remove + kv, 1, 2, "ADD DELETE", nil},
 		{"expired", add + other, 1, 1, "ADD", nil},
-		{"of a bad memory", add + change + `{"id":"m","user":"u","txt":"b"}` + "\n" + other, 1, 0, "", []string{"line 1: the history", `line 3: the key "txt" is not known`}},
+		{"of a bad memory", add + change + `{"id":"m","user":"u","text":7}` + "\n" + other, 1, 0, "", []string{"line 1: the history", `line 3: "text" is a number`}},
 		{"gone before a bad line", add + remove + "{\n" + other, 1, 2, "ADD DELETE", []string{"line 3: "}},
 		{"other end", add + kept, 0, 0, "", []string{"line 2: restore a memory \"m\": its history does not end with"}},
 		{"no event", strings.Replace(add, "ADD", "add", 1) + other, 1, 0, "", []string{`line 1: restore a memory: entry 1 of the history of "m": its event is "add"`}},
-		{"misspelt", strings.Replace(add, "timestamp", "time", 1) + other, 1, 0, "", []string{`line 1: the key "time" is not known; there are type, id, memory_id`}},
+		{"misspelt", strings.Replace(add, "timestamp", "time", 1) + other, 1, 0, "", []string{`line 1: restore a memory: entry 1 of the history of "m": it has no time`}},
 	} {
 		db := open(t)
 		report := importString(t, db, test.text, nil)

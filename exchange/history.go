@@ -93,7 +93,8 @@ func (p *past) continues(e *memory.HistoryEntry) bool {
 
 // happened takes an event.
 func (b *batch) happened(ctx context.Context, at LineError, e memory.HistoryEntry) error {
-	e.Scope = b.scope(e.Scope)
+	e.Scope = b.opts.Place(e.Scope)
+	b.kind(TypeHistory, e.Scope.Owner(), func() any { return NewEvent(e) })
 	if !b.past.continues(&e) {
 		if err := b.gone(ctx); err != nil {
 			return err

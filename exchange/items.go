@@ -12,7 +12,7 @@ import (
 )
 
 // Item is a record of another program, as it is stored here: a memory with its history, a
-// history alone, or a line. With At.Err it is one that could not be read.
+// history alone, or a line; or a line of memdb's own. With At.Err it is one that could not be read.
 type Item struct {
 	// At is where it stood.
 	At LineError
@@ -22,6 +22,8 @@ type Item struct {
 	// Line is one of the lines of an export, such as a sessions.MessageLine, and Type its type.
 	Line any
 	Type string
+	// Own is a line of memdb's own form, as it is written. It is valid until the next item.
+	Own []byte
 	// Size is about how many bytes it takes.
 	Size int
 	// Read is how much of the input was read up to here, in bytes.
@@ -64,6 +66,9 @@ func (b *batch) item(ctx context.Context, i *Item) error {
 	if i.At.Err != nil {
 		return b.refuse(ctx, i.At)
 	}
+	if i.Own != nil {
+		return b.own(ctx, i.At, i.Own)
+	}
 	if i.Line != nil {
 		l, err := b.lineOf(i)
 		if err != nil {
@@ -100,70 +105,4 @@ func (b *batch) lineOf(i *Item) (engine.Line, error) {
 		err = l.Check()
 	}
 	return l, err
-}
-
-// mostSamples is how many records of a kind a dry run shows.
-const mostSamples = 3
-
-// Sample is a record that an import would store, as a line of an export.
-type Sample struct {
-	Kind string // the type of its line
-	Line any    // the line, or a Record
-}
-
-// Preview is what an import would read.
-type Preview struct {
-	// Read is how many records there are, and Kinds of which types those are that can be read.
-	Read  int
-	Kinds map[string]int
-	// Skipped are those that cannot be read; Errors say why the first of them are.
-	Skipped int
-	Errors  []LineError
-	// Samples are the first three of each kind, in their order.
-	Samples []Sample
-}
-
-// DryRun reads what another program kept, and stores nothing. What the database would refuse
-// it does not know. The preview is valid also with an error.
-func DryRun(ctx context.Context, items iter.Seq2[Item, error], o *Options) (Preview, error) {
-	p := Preview{Kinds: map[string]int{}}
-	var opts Options
-	if o != nil {
-		opts = *o
-	}
-	for item, err := range items {
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return p, err
-		}
-		p.take(&item, &opts)
-	}
-	return p, nil
-}
-
-// take counts an item.
-func (p *Preview) take(i *Item, o *Options) {
-	if p.Read++; i.At.Err != nil {
-		if p.Skipped++; len(p.Errors) < maxErrors {
-			p.Errors = append(p.Errors, i.At)
-		}
-		return
-	}
-	kind := i.Kind()
-	if p.Kinds[kind]++; p.Kinds[kind] > mostSamples {
-		return
-	}
-	s := Sample{kind, i.Line}
-	switch {
-	case i.Line != nil:
-	case i.Memory != nil:
-		m := *i.Memory
-		m.Scope = o.scope(m.Scope)
-		s.Line = Show(m, false)
-	case len(i.History) > 0:
-		s.Line = NewEvent(i.History[0])
-	}
-	p.Samples = append(p.Samples, s)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
@@ -28,14 +29,14 @@ const TypeEnd = "end"
 // LineError under Strict, the context's, the reader's, or one of the database
 // that is not about one record.
 func ImportJSONL(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (Report, error) {
-	return newBatch(db, o).all(ctx, NewLineReader(r), "")
+	return newBatch(db, o).all(ctx, NewLineReader(ctxio.Reader(ctx, r)), "")
 }
 
 // ImportJSON is ImportJSONL for one JSON document: a list of what are lines otherwise, or
 // one of them. A LineError counts the records of the list. An error of the document itself
 // ends the import, after what came before it is stored.
 func ImportJSON(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (Report, error) {
-	return newBatch(db, o).all(ctx, NewDocumentReader(r), "record")
+	return newBatch(db, o).all(ctx, NewDocumentReader(ctxio.Reader(ctx, r)), "record")
 }
 
 // source reads records, each of which is a JSON object.
@@ -55,19 +56,15 @@ func (b *batch) all(ctx context.Context, records source, of string) (Report, err
 		line, err := records.Next()
 		b.report.Bytes = records.Bytes()
 		at := LineError{Line: records.Line(), Of: of, Err: err}
-		var do func() error
 		switch {
 		case errors.Is(err, io.EOF):
 			return b.finish(ctx, nil)
 		case err != nil && !errors.Is(err, ErrLongLine):
 			return b.finish(ctx, fmt.Errorf("read %s %d: %w", cmp.Or(of, "line"), at.Line+1, err))
 		case err == nil:
-			do, at.Err = b.decode(ctx, at, line)
-		}
-		if at.Err != nil {
+			err = b.own(ctx, at, line)
+		default:
 			err = b.refuse(ctx, at)
-		} else {
-			err = do()
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -78,20 +75,27 @@ func (b *batch) all(ctx context.Context, records source, of string) (Report, err
 	}
 }
 
+// own takes a line.
+func (b *batch) own(ctx context.Context, at LineError, line []byte) error {
+	do, err := b.decode(ctx, at, line)
+	if err != nil {
+		at.Err = err
+		return b.refuse(ctx, at)
+	}
+	return do()
+}
+
 // decode reads a line and returns what is to be done with it.
 func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func() error, err error) {
-	read := DecodeStrict
-	if b.opts.IgnoreUnknown {
-		read = DecodeKnown
-	}
 	// The keys of another type may have other values, so the type goes first.
 	kind, err := typeOf(line)
 	if err != nil {
 		return nil, err
 	}
+	read := func(line []byte, v any) error { return b.read(kind, line, v) }
 	switch kind {
 	case "", TypeMemory:
-		m, err := decodeMemory(line, read)
+		m, err := b.decodeMemory(line)
 		withoutBeside(&m) // of an export that was made in the midst of a change of the model
 		return func() error { return b.add(ctx, at, m, len(line)) }, err
 	case notes.TypeNote:
@@ -122,6 +126,23 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 	}
 	return nil, fmt.Errorf("type %q is not known to this version", kind)
 }
+
+// read reads a line of a type. Keys that are not known have no place: they are counted, or under
+// Strict an error.
+func (b *batch) read(kind string, line []byte, v any) error {
+	line = inZone(line, v, b.opts.Zone)
+	if b.opts.Strict && !b.opts.IgnoreUnknown {
+		return DecodeStrict(line, v)
+	}
+	unknown, err := DecodeKnown(line, v)
+	for _, m := range unknown {
+		b.report.LeftOut.Add(LeftKey(kind, m.Key), 1)
+	}
+	return err
+}
+
+// LeftKey is the name under which the key of a record of a type is counted that has no place.
+func LeftKey(kind, key string) string { return fmt.Sprintf("%q of lines of type %s", key, kind) }
 
 // typeOf is the type of a line, and refuses one of which a part is far too large,
 // before all of it is read.
@@ -175,16 +196,9 @@ func fewComponents(key string, value []byte) error {
 	return nil
 }
 
-// foreign is a Record with the names that other systems give to its keys, and the keys of a hit.
+// foreign is a Record with the names that other systems give to its keys.
 type foreign struct {
 	Record
-	// What a hit has beside its memory is not stored.
-	Score json.RawMessage `json:"score"`
-	Parts json.RawMessage `json:"parts"`
-	Spans json.RawMessage `json:"spans"`
-	Near  json.RawMessage `json:"near"`
-	Asked json.RawMessage `json:"asked"`
-
 	UserID  string `json:"user_id"`
 	AgentID string `json:"agent_id"`
 	RunID   string `json:"run_id"`
@@ -192,29 +206,74 @@ type foreign struct {
 	Content string `json:"content"`
 }
 
-// ownTypes are the types of the lines of an export.
-var ownTypes = []string{
-	TypeMemory, TypeHistory, TypeSpace, TypeDatabase, TypeEnd, notes.TypeNote, entries.TypeLine, sessions.TypeSession, sessions.TypeMessage,
-	sessions.TypeMarker, graph.TypeEntity, graph.TypeRelation, graph.TypeLink, graph.TypeMerge, "agent", "budget", "usage", "policy",
+// ofHits are the keys that a hit of a recall has beside its memory, and Derived those of a memory that
+// follow from the others, or that a database makes by itself.
+var (
+	ofHits  = []string{"score", "parts", "spans", "near", "asked"}
+	Derived = []string{"seq", "hash", "note_id", "stored_confidence", "decayed_importance"}
+)
+
+// OwnKeys are the keys of a memory in memdb's own form.
+var OwnKeys = keysOf(reflect.TypeFor[foreign]())
+
+// ownTypes are the types of the lines of an export, with keys of which each such line has one.
+var ownTypes = map[string][]string{
+	TypeMemory:           {"text", "memory", "content", "embedding", "vectors"},
+	TypeHistory:          {"memory_id"},
+	TypeSpace:            {"dim"},
+	TypeDatabase:         {"language", "indexed_text"},
+	TypeEnd:              {"end"},
+	notes.TypeNote:       {"memory_id", "content"},
+	entries.TypeLine:     {"key"},
+	sessions.TypeSession: {"session"},
+	sessions.TypeMessage: {"session"},
+	sessions.TypeMarker:  {"session"},
+	graph.TypeEntity:     {"id", "entity_type"},
+	graph.TypeRelation:   {"relation"},
+	graph.TypeLink:       {"memory"},
+	graph.TypeMerge:      {"into"},
+	typeAgent:            {"id"},
+	"budget":             {"limit_usd"},
+	"usage":              {"model", "prompt_tokens", "completion_tokens", "total_tokens", "cost_usd"},
+	"policy":             nil,
 }
 
-// IsRecord reports whether an object may be one of memdb's own lines: it says its type, or has no
-// other keys than a memory.
-func IsRecord(object []byte) bool {
-	known := keysOf(reflect.TypeFor[foreign]())
-	own, typed := true, false
+// OwnType is the type that an object says it has, and whether it is a line of memdb's own: it has a
+// type of memdb, and keys of that. An object that is malformed behind such a type is one, too.
+func OwnType(object []byte) (typ string, own bool) {
+	var keys []string
 	err := rawjson.Members(object, func(key string, value []byte) error {
-		own = own && slices.Contains(known, key)
-		var typ string
-		typed = typed || key == "type" && Decode(value, &typ) == nil && slices.Contains(ownTypes, typ)
+		if key != "type" {
+			keys = append(keys, key)
+		} else if typ == "" && Decode(value, &typ) != nil {
+			typ = ""
+		}
 		return nil
 	})
-	return err == nil && (own || typed)
+	needs, own := ownTypes[typ]
+	if own && err == nil && needs != nil {
+		own = slices.ContainsFunc(needs, func(key string) bool { return slices.Contains(keys, key) })
+	}
+	return typ, own
 }
 
-func decodeMemory(line []byte, read func([]byte, any) error) (memory.Memory, error) {
+// decodeMemory reads the line of a memory. A key that is not known goes to the metadata, unless a key
+// of that name is there, or it is one of a hit.
+func (b *batch) decodeMemory(line []byte) (memory.Memory, error) {
 	var f foreign
-	err := read(line, &f)
+	var unknown []Member
+	var err error
+	line = inZone(line, &f, b.opts.Zone)
+	if b.opts.Strict && !b.opts.IgnoreUnknown {
+		err = DecodeStrict(line, &f)
+	} else {
+		unknown, err = DecodeKnown(line, &f)
+	}
+	for _, m := range unknown {
+		if err == nil {
+			err = b.keep(&f.Record, m)
+		}
+	}
 	if err == nil {
 		err = cmp.Or(
 			alias("user", &f.User, "user_id", f.UserID),
@@ -228,6 +287,27 @@ func decodeMemory(line []byte, read func([]byte, any) error) (memory.Memory, err
 		return memory.Memory{}, err
 	}
 	return f.Memory(), nil
+}
+
+// keep puts a key that is not known into the metadata of a memory.
+func (b *batch) keep(r *Record, m Member) error {
+	_, there := r.Metadata[m.Key]
+	if there || slices.Contains(ofHits, m.Key) {
+		b.report.LeftOut.Add(LeftKey(TypeMemory, m.Key), 1)
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(m.Value))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return err
+	}
+	if r.Metadata == nil {
+		r.Metadata = Object{}
+	}
+	r.Metadata[m.Key] = v
+	b.report.Mapped.Add(m.Key, "metadata."+m.Key)
+	return nil
 }
 
 // alias takes the value of another key for the same field.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -24,6 +25,8 @@ type Conversation struct {
 	Speakers  [2]string
 	Turns     []Turn
 	Questions []Question
+
+	left Counts // keys that have no place here
 }
 
 // Turn is one utterance.
@@ -86,6 +89,7 @@ func ImportLocomo(ctx context.Context, db *engine.DB, r io.Reader, o *Options) (
 		if err != nil {
 			return b.finish(ctx, err)
 		}
+		b.report.LeftOut.AddAll(c.left)
 		for _, t := range c.Turns {
 			if err := b.add(ctx, LineError{Of: "turn", ID: t.ID}, c.Memory(t), len(t.Text)); err != nil {
 				return b.report, err
@@ -201,7 +205,13 @@ func decodeConversation(raw []byte) (*Conversation, error) {
 	if s.SampleID == "" {
 		return nil, errors.New("it has no sample_id, as those of LoCoMo have; memories stand one object a line, in no list")
 	}
-	c := &Conversation{ID: s.SampleID}
+	c := &Conversation{ID: s.SampleID, left: Counts{}}
+	c.leave("conversations", raw, "sample_id", "conversation")
+	for key := range s.Conversation {
+		if session := strings.TrimSuffix(key, "_date_time"); key != "speaker_a" && key != "speaker_b" && (!sessionKey.MatchString(session) || s.Conversation[session] == nil) {
+			c.left.Add(fmt.Sprintf("%q of conversations", key), 1)
+		}
+	}
 	for i, key := range []string{"speaker_a", "speaker_b"} {
 		if err := decodeKey(s.Conversation, key, &c.Speakers[i]); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.ID, err)
@@ -213,6 +223,10 @@ func decodeConversation(raw []byte) (*Conversation, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s: %w", c.ID, session, err)
 		}
+		_ = rawjson.Elements(s.Conversation[session], func(turn []byte) error { // it was read
+			c.leave("turns", turn, "speaker", "dia_id", "text", "blip_caption")
+			return nil
+		})
 		for _, t := range turns {
 			dia := t.ID
 			t.ID = c.ID + "/" + dia
@@ -226,6 +240,16 @@ func decodeConversation(raw []byte) (*Conversation, error) {
 		c.Questions = append(c.Questions, Question{q.Question, q.Category, evidenceIn(known, q.Evidence)})
 	}
 	return c, nil
+}
+
+// leave counts the keys of an object that are not known.
+func (c *Conversation) leave(of string, object []byte, known ...string) {
+	_ = rawjson.Members(object, func(key string, _ []byte) error { // it was read
+		if !slices.Contains(known, key) {
+			c.left.Add(fmt.Sprintf("%q of %s", key, of), 1)
+		}
+		return nil
+	})
 }
 
 var sessionKey = regexp.MustCompile(`^session_(\d+)$`)

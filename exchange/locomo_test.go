@@ -58,6 +58,11 @@ func TestReadLocomo(t *testing.T) {
 			Turns: []Turn{{"talk-2/D1:1", "session_1", "Noor", "The kiln arrived this morning.", "", time.Time{}}},
 		},
 	}
+	want[0].left = Counts{
+		`"event_summary" of conversations`: 1, `"qa" of conversations`: 1, `"session_11_date_time" of conversations`: 1,
+		`"img_url" of turns`: 1, `"re-download" of turns`: 1,
+	}
+	want[1].left = Counts{`"qa" of conversations`: 1}
 	got := conversations(t, iotest.OneByteReader(openFile(t, "testdata/locomo.json")))
 	if !reflect.DeepEqual(got, want) {
 		for i := range got {

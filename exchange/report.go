@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -18,17 +19,28 @@ type Options struct {
 	// Upsert makes a record whose ID is taken by other content an update of that
 	// memory, instead of an error.
 	Upsert bool
-	// Scope is that of the records that have none of their own.
+	// Scope fills what a record does not name: its user, its agent and its run, each by itself.
 	Scope memory.Scope
+	// ForceScope stores every record for the user and the agent of Scope, and in its run if it has
+	// one, whatever the record names.
+	ForceScope bool
+	// IntoUser is the user that everything is stored for, whatever user a record names; agents and
+	// runs stay. Empty: each record is its own user's.
+	IntoUser string
 	// IntoAgent is the agent that everything is stored for, whatever agent a record names;
 	// users and runs stay. The agent's manifest is the first of those that are read, unless
 	// it has one. Empty: each record is its own agent's.
 	IntoAgent string
-	// Origin names the input, as Fingerprint does by its content: a line without an
-	// ID then gets one that follows from it and the line's number, so that an import
-	// which is repeated stores no line twice. Empty: such lines get random IDs.
+	// Source begins the IDs that are made for memories without one. Empty: "json".
+	Source string
+	// Zone is that of times without an offset. nil: UTC.
+	Zone *time.Location
+	// Origin, if it is given, is a part of those IDs: an input that is read under two origins is
+	// stored twice.
 	Origin string
-	// IgnoreUnknown takes records with keys that are not known, without those.
+	// Samples is how many records of each kind the report shows.
+	Samples int
+	// IgnoreUnknown counts keys that are not known also under Strict, which otherwise stops at them.
 	IgnoreUnknown bool
 	// Progress is called after every commit with the report so far.
 	Progress func(Report)
@@ -44,8 +56,17 @@ type Report struct {
 	// Skipped were malformed, of an unknown type, or refused by the database.
 	Skipped int
 	// Imported are Stored and Updated by the type of their records, such as "memory" and
-	// "entity".
-	Imported map[string]int
+	// "entity"; Kinds are all that could be read by their type, with the events of histories.
+	Imported, Kinds map[string]int
+	// LeftOut counts what has no place here, by what it is: the keys of lines that are not known.
+	LeftOut Counts
+	// Mapped says under which key of the metadata the keys of memories are that are not known.
+	Mapped Mapped
+	// Elsewhere counts the records that are in another scope than Options.Scope names, by
+	// "user/agent", or by "user/agent/run" where only the run is another.
+	Elsewhere Counts
+	// Samples are the first records of each kind, in their order, as Options.Samples says.
+	Samples []Sample
 	// Events of histories that were restored, along with their memories or as those
 	// of memories that are gone. They are not in Read.
 	Events int
@@ -87,10 +108,13 @@ type batch struct {
 	linesAt []LineError // likewise
 	agents  bool        // manifests are among the lines
 	past    past
+	seen    occurrences
 }
 
 func newBatch(db *engine.DB, o *Options) *batch {
-	b := &batch{db: db, known: db.LSN(), report: Report{Imported: map[string]int{}}}
+	b := &batch{db: db, known: db.LSN(), report: Report{
+		Imported: map[string]int{}, Kinds: map[string]int{}, LeftOut: Counts{}, Mapped: Mapped{}, Elsewhere: Counts{},
+	}}
 	if o != nil {
 		b.opts = *o
 	}
@@ -99,10 +123,12 @@ func newBatch(db *engine.DB, o *Options) *batch {
 
 // add takes a memory of about size bytes, with the history that stood before it.
 func (b *batch) add(ctx context.Context, at LineError, m memory.Memory, size int) error {
-	m.Scope = b.scope(m.Scope)
-	if m.ID == "" && b.opts.Origin != "" && at.Line > 0 {
-		m.ID = lineID(b.opts.Origin, at.Line)
+	m.Scope = b.opts.filled(m.Scope)
+	if m.ID == "" {
+		b.name(&m)
 	}
+	m.Scope = b.opts.into(m.Scope)
+	b.kind(TypeMemory, m.Scope.Owner(), func() any { return Show(m, false) })
 	l := memory.Life{Memory: &m}
 	if b.past.open(m.ID, m.Scope) {
 		l.History, size = b.past.entries, size+b.past.bytes
@@ -111,19 +137,6 @@ func (b *batch) add(ctx context.Context, at LineError, m memory.Memory, size int
 		return err
 	}
 	return b.life(ctx, at, l, size)
-}
-
-// scope is that of a record that names a scope.
-func (b *batch) scope(s memory.Scope) memory.Scope { return b.opts.scope(s) }
-
-func (o *Options) scope(s memory.Scope) memory.Scope {
-	if s == (memory.Scope{}) {
-		s = o.Scope
-	}
-	if o.IntoAgent != "" {
-		s.Agent = o.IntoAgent
-	}
-	return s
 }
 
 // life takes a memory and its history.
@@ -245,6 +258,9 @@ func (b *batch) store(ctx context.Context, lives []memory.Life, at []LineError) 
 		}
 		if err := b.count(at[i], TypeMemory, s); err != nil {
 			return err
+		}
+		if s.Err == nil {
+			b.opts.elsewhere(b.report.Elsewhere, lives[i].Memory.Scope)
 		}
 	}
 	return nil

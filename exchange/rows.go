@@ -212,7 +212,7 @@ func NewConsolidated(r engine.Consolidated) Consolidated {
 type Imported struct {
 	// Format is the form that was read, empty for lines of JSON that were sent.
 	Format string `json:"format,omitempty"`
-	// DryRun: nothing was stored; Kinds are the records by their type.
+	// DryRun: all was stored in a copy, and nothing in the database; Kinds are the records by their type.
 	DryRun    bool           `json:"dry_run,omitempty"`
 	Kinds     map[string]int `json:"kinds,omitzero"`
 	Read      int            `json:"read"`
@@ -228,9 +228,13 @@ type Imported struct {
 	Events    int            `json:"events"`
 	Errors    []Skipped      `json:"errors"`
 	Notes     []string       `json:"notes,omitempty"`
-	// LeftOut counts what another program's form holds that has no place here, by what it is.
-	LeftOut map[string]int `json:"left_out,omitzero"`
-	Seconds float64        `json:"seconds"`
+	// LeftOut counts what has no place here, by what it is.
+	LeftOut Counts `json:"left_out"`
+	// Mapped says which field a key became, and Elsewhere counts the records by "user/agent" that are
+	// in another scope than the flags name.
+	Mapped    Mapped  `json:"mapped"`
+	Elsewhere Counts  `json:"elsewhere"`
+	Seconds   float64 `json:"seconds"`
 	// LinkSeconds is how long the linking of vectors took after that, where it took
 	// any time.
 	LinkSeconds float64 `json:"link_seconds,omitempty"`
@@ -249,6 +253,7 @@ func NewImported(r Report, inWords func(error) string) Imported {
 		Read: r.Read, Stored: r.Stored, Updated: r.Updated, Unchanged: r.Unchanged, Skipped: r.Skipped,
 		Imported: r.Imported, Fragments: r.Imported[TypeMemory], Entities: r.Imported[graph.TypeEntity],
 		Events: r.Events, Errors: []Skipped{}, Notes: r.Notes,
+		LeftOut: r.LeftOut, Mapped: r.Mapped, Elsewhere: r.Elsewhere,
 	}
 	for _, e := range r.Errors {
 		out.Errors = append(out.Errors, Skipped{e.Line, e.ID, inWords(e.Err)})

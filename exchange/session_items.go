@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -57,7 +56,8 @@ const peekList = 512
 
 // otherLine reports whether a type is that of a line of an export which is no part of a conversation.
 func otherLine(kind string) bool {
-	return kind != sessions.TypeMessage && kind != sessions.TypeMarker && slices.Contains(ownTypes, kind)
+	_, own := ownTypes[kind]
+	return own && kind != sessions.TypeMessage && kind != sessions.TypeMarker
 }
 
 // readSessionItem reads a message of any form, or, where the type says so, a marker.

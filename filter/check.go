@@ -145,7 +145,7 @@ func (f Condition) checkValue(field Field, v any) error {
 	if field.IsTime() {
 		return checkTime(name, v)
 	}
-	if _, isTime := v.(time.Time); isTime && f.Op.IsOrder() && field.kind == anything {
+	if _, isTime := v.(time.Time); isTime && (f.Op.IsOrder() || f.Op.IsEquality()) && field.kind == anything {
 		return checkTime(name, v)
 	}
 	key, ok := scalar.Key(v)
@@ -215,10 +215,13 @@ func (f Condition) checkKind(field Field, v any) error {
 	return fault.Invalid(doing, fmt.Sprintf("%s is %s and is compared with %s", valid.Short(f.Field), field.is, valid.Short(literal(v))), do)
 }
 
-// checkTime refuses what is no time.
+// checkTime refuses what is no time. The instants that stand for no time are bounds like others.
 func checkTime(name string, v any) error {
-	if _, err := scalar.Time(v); err != nil {
+	if _, err := scalar.Read(v); err != nil {
 		what, do, _ := strings.Cut(err.Error(), " is no time: ")
+		if errors.Is(err, scalar.ErrUnset) {
+			what, do = valid.Short(fmt.Sprint(v)), "a number of nine digits at least is a time; "+scalar.TimeForms
+		}
 		return fault.Invalid(doing, fmt.Sprintf("%s is a time and is compared with %s", name, valid.Short(what)), do)
 	}
 	return nil

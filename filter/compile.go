@@ -63,12 +63,14 @@ type look struct {
 	Condition
 	field Field
 	keys  map[string]bool // scalar.Key of the values, where it asks whether one is equal
-	times map[int64]bool  // likewise of a field of times
+	times map[int64]bool  // likewise of a field of times, in Unix milliseconds
 	none  bool            // "" is one of them, and means a field that is missing
-	when  int64           // Unix milliseconds, where a field of the metadata is ordered against a time
-	timed bool
-	word  string // the value of contains or prefix, as it stands in a string
-	match *regexp.Regexp
+	// when is the time that a field of the metadata is ordered against, and moments are those
+	// that it is to be one of. nil: there is none, and values are compared as what they are.
+	when    *time.Time
+	moments map[moment]bool
+	word    string // the value of contains or prefix, as it stands in a string
+	match   *regexp.Regexp
 }
 
 func newLook(c Condition) *look {
@@ -82,7 +84,9 @@ func newLook(c Condition) *look {
 	case c.Op == OpRegexp:
 		l.match = regexp.MustCompile(c.Values[0].(string)) // it was checked
 	case c.Op.IsOrder():
-		l.when, l.timed = timeOf(c.Values[0])
+		if t, ok := timeOf(l.field, c.Values[0]); ok {
+			l.when = &t
+		}
 	case !c.Op.IsEquality():
 	case l.field.IsTime():
 		l.times = map[int64]bool{}
@@ -96,6 +100,12 @@ func newLook(c Condition) *look {
 		for _, v := range c.Values {
 			if key, ok := scalar.Key(v); ok {
 				l.keys[key] = true
+			}
+			if t, ok := timeOf(l.field, v); ok {
+				if l.moments == nil {
+					l.moments = map[moment]bool{}
+				}
+				l.moments[momentOf(t)] = true
 			}
 		}
 		l.none = l.field.orNone && l.keys[scalar.TextKey("")]
@@ -127,6 +137,11 @@ func (l *look) holds(t *trial) bool {
 		text, isText := have.(string)
 		return isText && t.match(l.match, text)
 	}
+	return l.inOrder(have)
+}
+
+// inOrder reports whether a value has the order to the condition's that it asks for.
+func (l *look) inOrder(have any) bool {
 	order, ok := l.order(have, l.Values[0])
 	if !ok {
 		return false
@@ -152,8 +167,16 @@ func (l *look) equals(have any, ok bool) bool {
 		ms, ok := have.(int64)
 		return ok && l.times[ms]
 	}
-	key, ok := scalar.Key(have)
-	return ok && l.keys[key]
+	if key, ok := scalar.Key(have); ok && l.keys[key] {
+		return true
+	}
+	return l.moments != nil && l.isMoment(have)
+}
+
+// isMoment reports whether a value of the metadata is one of the condition's times.
+func (l *look) isMoment(have any) bool {
+	t, ok := timeIn(have)
+	return ok && l.moments[momentOf(t)]
 }
 
 // contains reports whether a string has the value within it, or a list as an element.
@@ -193,35 +216,70 @@ func equal(have, want any) bool {
 	return ok && a == b
 }
 
-// timeOf is a value that asks for an order of times, in Unix milliseconds: a time, or a
-// string in the form of one. An integer asks for that of numbers.
-func timeOf(v any) (int64, bool) {
-	switch v := v.(type) {
-	case time.Time:
-		return v.UnixMilli(), true
-	case string:
-		t, ok := scalar.Written(v)
-		return t.UnixMilli(), ok
-	}
-	return 0, false
+// moment is an instant as the key of a map.
+type moment struct {
+	seconds int64
+	nanos   int
 }
 
-// order compares two values of one type, false where they have none in common. A time of the
-// metadata, in whatever form, is compared with a time as what it is.
+func momentOf(t time.Time) moment { return moment{t.Unix(), t.Nanosecond()} }
+
+// timeOf is the time that a condition compares a field of the metadata with: a time.Time, or a
+// string in the form of a time. A number asks for numbers.
+func timeOf(f Field, v any) (time.Time, bool) {
+	if f.kind != anything {
+		return time.Time{}, false
+	}
+	switch v := v.(type) {
+	case time.Time:
+		return v, true
+	case string:
+		return scalar.Written(v)
+	}
+	return time.Time{}, false
+}
+
+// timeIn is the time that a value of the metadata is where it is compared with times: a string in
+// the form of one, or a number.
+func timeIn(have any) (time.Time, bool) {
+	if text, ok := have.(string); ok {
+		return scalar.Written(text)
+	}
+	m, err := scalar.Read(have)
+	return m.Time, err == nil
+}
+
+// IsOfTimes reports whether a condition compares values of the metadata with times.
+func IsOfTimes(f Field, c Condition) bool {
+	return (c.Op.IsOrder() || c.Op.IsEquality()) && slices.ContainsFunc(c.Values, func(v any) bool {
+		_, ok := timeOf(f, v)
+		return ok
+	})
+}
+
+// TimeTest is the test by which a condition on times passes a scalar of the metadata: whether it is
+// in the order that the condition asks for, or one of its times. What is no time never passes.
+func TimeTest(c Condition) func(v any) bool {
+	l := newLook(c)
+	if c.Op.IsOrder() {
+		return l.inOrder
+	}
+	return l.isMoment
+}
+
+// order compares two values of one type, false where they have none in common. A value of the
+// metadata is compared with a time as a time.
 func (l *look) order(have, want any) (int, bool) {
-	if l.field.IsTime() {
+	switch {
+	case l.field.IsTime():
 		a, ok := have.(int64)
 		b, valid := scalar.Millis(want)
 		return cmp.Compare(a, b), ok && valid
+	case l.when != nil:
+		t, ok := timeIn(have)
+		return t.Compare(*l.when), ok
 	}
-	a, isText := have.(string)
-	if l.timed {
-		_, isWritten := timeOf(have)
-		if a, ok := scalar.Millis(have); ok && (isWritten || !isText) {
-			return cmp.Compare(a, l.when), true
-		}
-	}
-	if isText {
+	if a, ok := have.(string); ok {
 		b, ok := want.(string)
 		return strings.Compare(a, b), ok
 	}

@@ -33,9 +33,14 @@
 //
 // Values are strings, numbers, booleans or null; types are never coerced: a string is
 // not less than a number, and 1 is not "1". Strings are ordered by their bytes, numbers
-// exactly up to 64 bits. A value that a built-in field can never have is an error. Times
-// are compared with a time.Time, a string in RFC 3339 or a bare date (midnight UTC), or
-// an integer of Unix milliseconds of at least 10 digits.
+// exactly up to 64 bits. A value that a built-in field can never have is an error.
+//
+// A built-in time is compared with a time.Time, a string in a form of a time (RFC 3339, a date,
+// RFC 2822 and others; UTC without an offset), or a number since 1970 of at least nine digits,
+// to the millisecond. A metadata field that is compared with a time.Time, or with a string in
+// such a form, is compared by time: a string in any form, or such a number, is the instant that
+// it means, to the nanosecond, so that eq holds for every form of one instant. A metadata value
+// that is no time is then neither less, equal nor more. Compared with a number, it is a number.
 //
 // A field that a memory does not have fails every condition but ne, nin and NOT. A
 // built-in field of text that it does not have (an agent, a name) also equals "".

@@ -25,7 +25,7 @@ type chunk interface {
 	termsAt(r Reader, numbers []uint32, buf *[]posting, yield func(term []byte, open listOf) error) error
 	// eachValue yields the lists of the values whose keys begin with a prefix, in any
 	// order. A list is valid until yield returns; it may be decoded into buf.
-	eachValue(r Reader, prefix string, buf *[]posting, yield func(l *postingList) error) error
+	eachValue(r Reader, prefix string, accept func(key string) bool, buf *[]posting, yield func(l *postingList) error) error
 	lengths(r Reader) (lengthsOf, error)
 	// inRange adds the slots of documents with a number in a range to a mask, and says
 	// whether there may be any.

@@ -14,6 +14,11 @@ import (
 // the snapshot's mark. It reads all values of the field, chunk by chunk. The bitmap is
 // the caller's.
 func (x *Index) FindField(ctx context.Context, s Snapshot, field uint16) (*roaring.Bitmap, error) {
+	return x.FindValues(ctx, s, field, func(string) bool { return true })
+}
+
+// FindValues is FindField of the values whose keys a test accepts. Of others it reads no postings.
+func (x *Index) FindValues(ctx context.Context, s Snapshot, field uint16, accept func(key string) bool) (*roaring.Bitmap, error) {
 	set := roaring.New()
 	sc := newScratch()
 	defer sc.free()
@@ -23,7 +28,7 @@ func (x *Index) FindField(ctx context.Context, s Snapshot, field uint16) (*roari
 			return nil, err
 		}
 		clear(sc.other[:])
-		err = v.eachValue(v.reader, prefix, &sc.decoded, func(l *postingList) error { return sc.join(l, v.limit) })
+		err = v.eachValue(v.reader, prefix, accept, &sc.decoded, func(l *postingList) error { return sc.join(l, v.limit) })
 		if err != nil {
 			return nil, err
 		}
@@ -49,10 +54,10 @@ func (sc *scratch) join(l *postingList, limit uint32) (err error) {
 	return err
 }
 
-func (c *hotChunk) eachValue(_ Reader, prefix string, _ *[]posting, yield func(l *postingList) error) error {
+func (c *hotChunk) eachValue(_ Reader, prefix string, accept func(string) bool, _ *[]posting, yield func(l *postingList) error) error {
 	for i := range c.values.count.Load() {
 		l := c.values.list(i)
-		if !strings.HasPrefix(l.text, prefix) {
+		if !strings.HasPrefix(l.text, prefix) || !accept(l.text[len(prefix):]) {
 			continue
 		}
 		p := l.postings()
@@ -63,7 +68,7 @@ func (c *hotChunk) eachValue(_ Reader, prefix string, _ *[]posting, yield func(l
 	return nil
 }
 
-func (c *sealedChunk) eachValue(r Reader, prefix string, buf *[]posting, yield func(l *postingList) error) error {
+func (c *sealedChunk) eachValue(r Reader, prefix string, accept func(string) bool, buf *[]posting, yield func(l *postingList) error) error {
 	d := &c.values
 	at, exact := slices.BinarySearch(d.firsts, prefix)
 	if !exact && at > 0 {
@@ -77,8 +82,8 @@ func (c *sealedChunk) eachValue(r Reader, prefix string, buf *[]posting, yield f
 		if err != nil {
 			return err
 		}
-		ok := eachEntry(p.data, prefix, func(_ []byte, e entry) {
-			if err != nil {
+		ok := eachEntry(p.data, prefix, func(key []byte, e entry) {
+			if err != nil || !accept(string(key[len(prefix):])) {
 				return
 			}
 			*buf = (*buf)[:0]

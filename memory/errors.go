@@ -22,6 +22,9 @@ var (
 	ErrConflict = fault.ErrConflict
 	// ErrAmbiguous: several owners within the scope have a memory with that ID.
 	ErrAmbiguous = fault.ErrAmbiguous
+	// ErrRequestID: a request has the ID of another one that the client sent before. Nothing was
+	// changed.
+	ErrRequestID = fault.ErrRequestID
 	// ErrTxTooLarge: a transaction went over engine.MaxTxBytes or engine.MaxTxChanges. It was
 	// not committed.
 	ErrTxTooLarge = fault.ErrTxTooLarge

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ const (
 	MaxDepth = 1000
 	// MaxMessages bounds the messages that a session ever had since it was saved or
 	// repaired last.
-	MaxMessages = 1 << 31
+	MaxMessages = math.MaxInt32
 )
 
 // Session is a conversation without its messages.

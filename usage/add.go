@@ -58,7 +58,7 @@ func (u Usage) Add(ctx context.Context, r Record, o *AddOptions) (Record, error)
 // each level for the model and for all models, the model and the owner.
 func needed(r *Record) int {
 	const sum = keyHeader + ownerSize + 1 + modelSize + 8 + 40
-	return 2*int(forever+1)*sum + 3*len(r.Model) + 6*valid.MaxID
+	return 2*int(forever+1)*sum + 3*len(r.Model) + 7*valid.MaxID
 }
 
 // put stores a record. It gives a number to one that has none, and the present to one that

@@ -19,8 +19,13 @@ func (Part) Check(c part.Checker) error {
 			if _, known := homes[owner]; !known { // its key is before theirs
 				c.Problem("usage: owner number %d has budgets or reservations, and it is not known who that is", owner)
 			}
-			if key[which] == homeBudget {
+			switch key[which] {
+			case homeBudget:
 				budgets[owner]++
+			case homeIdentity:
+				if _, _, err := identified(c, key); err != nil || len(key) != which+1+identitySize {
+					c.Problem("usage: malformed identity of a record of owner number %d", owner)
+				}
 			}
 			return nil
 		}

@@ -30,9 +30,14 @@
 //	w | owner | 0                             → the owner, the last number, the roll-up
 //	w | owner | 1 | period                    → a budget
 //	w | owner | 2 | expiry | number           → a reservation
+//	w | owner | 3 | hash                      → the number of a record that was imported without one
 //	A | owner                                 → a manifest
 //
 // A model in a key is the first half of the SHA-256 of its name; zeros are all models.
+// A record that comes by an import and has no number is known by its content, and by its place among
+// the records of the input that have the same content. So a file that is imported again, or that has
+// grown since, adds what is new in it. This identity stays when the record is rolled up.
+//
 // Everything of an owner lies in one range of keys for each kind. Sums are derived from the
 // records.
 package usage

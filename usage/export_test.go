@@ -36,6 +36,10 @@ var Damages = []Damage{
 		return t.Set(sumKey(t, owner, forever, model{}, 0), (&Totals{Records: 7}).encode())
 	}},
 	{"damaged", func(t part.Tx, owner uint32) error { return t.Set(agentKey(t, owner), []byte{99}) }},
+	{"malformed identity", func(t part.Tx, owner uint32) error { return t.Set(identityKey(t, owner, 1, nil, 1), []byte{99}) }},
+	{"malformed identity", func(t part.Tx, owner uint32) error {
+		return t.Set(identitiesKey(t, owner, 0), []byte{identityVersion, 1})
+	}},
 	{"damaged", func(t part.Tx, owner uint32) error { return t.Set(homeKey(t, owner), []byte{99}) }},
 	{"damaged", func(t part.Tx, owner uint32) error { return t.Set(recordKey(t, owner, 5, 1), []byte{99}) }},
 	{"damaged", func(t part.Tx, owner uint32) error { return t.Set(sumKey(t, owner, forever, model{}, 0), []byte{99}) }},

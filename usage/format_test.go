@@ -37,6 +37,7 @@ func TestGoldenEncodings(t *testing.T) {
 		{Name: "key owner", Bytes: homeKey(v, 3)},
 		{Name: "key budget", Bytes: budgetKey(v, 3, 2)},
 		{Name: "key reservation", Bytes: reservationKey(v, 3, ms, 1)},
+		{Name: "key identity", Bytes: identityKey(v, 3, ms, r.encode(), 2)},
 		{Name: "key agent", Bytes: agentKey(v, 3)},
 		{Name: "record", Bytes: r.encode()},
 		{Name: "sum", Bytes: s.encode()},

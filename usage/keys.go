@@ -23,6 +23,7 @@ const (
 	homeOwner       = 0
 	homeBudget      = 1 // period
 	homeReservation = 2 // expiry | number
+	homeIdentity    = 3 // hash
 )
 
 // The codes of changes in the log.
@@ -39,6 +40,8 @@ const (
 	keyHeader = 1 + 2 // kind, generation
 	ownerSize = 4
 	modelSize = 16
+
+	identitySize = 16
 )
 
 // model is a model in a key. The zero model is all models.
@@ -139,6 +142,18 @@ func budgetKey(v part.View, owner uint32, p period) []byte {
 func reservationKey(v part.View, owner uint32, expires, number uint64) []byte {
 	k := append(ownerKey(v, kindHome, owner, 17), homeReservation)
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(k, expires), number)
+}
+
+func identitiesKey(v part.View, owner uint32, more int) []byte {
+	return append(ownerKey(v, kindHome, owner, 1+more), homeIdentity)
+}
+
+// identityKey is that of a record that was imported without a number: the n-th in its input of those
+// with its time and its value.
+func identityKey(v part.View, owner uint32, ms uint64, value []byte, n uint64) []byte {
+	b := binary.AppendUvarint(binary.AppendUvarint(nil, n), ms)
+	h := sha256.Sum256(append(b, value...))
+	return append(identitiesKey(v, owner, identitySize), h[:identitySize]...)
 }
 
 func agentKey(v part.View, owner uint32) []byte { return ownerKey(v, kindAgent, owner, 0) }

@@ -2,12 +2,15 @@ package usage
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -34,12 +37,15 @@ type Line struct {
 	Cost             USD           `json:"cost_usd"`
 	Calls            int64         `json:"calls,omitzero"` // where it is not 1
 	Time             clock.Instant `json:"timestamp"`
+	// Occurrence is set where the record was imported without a number: it was the n-th of its input
+	// with the same content.
+	Occurrence uint64 `json:"occurrence,omitzero"`
 }
 
 // NewLine is the line of a record.
 func NewLine(r Record) Line {
 	l := Line{
-		TypeUsage, r.User, r.Agent, r.Number, r.Model, r.PromptTokens, r.CompletionTokens, r.TotalTokens, r.Cost, r.Calls, clock.Instant{Time: r.Time},
+		TypeUsage, r.User, r.Agent, r.Number, r.Model, r.PromptTokens, r.CompletionTokens, r.TotalTokens, r.Cost, r.Calls, clock.Instant{Time: r.Time}, 0,
 	}
 	if l.Calls == 1 {
 		l.Calls = 0
@@ -123,6 +129,10 @@ func (Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) erro
 				return err
 			}
 		}
+		identified, err := hasIdentities(v, owner)
+		if err != nil {
+			return err
+		}
 		lower, upper := span(v, kindRecord, owner)
 		return v.Scan(lower, upper, func(key, value []byte) error {
 			_, ms, number, ok := parseRecordKey(key)
@@ -134,9 +144,53 @@ func (Part) Lines(v part.View, in scope.Scope, yield func(part.Line) error) erro
 				return err
 			}
 			r.Owner = h.owner
-			return yield(&line{NewLine(r)})
+			l := &line{NewLine(r)}
+			if identified {
+				if l.Occurrence, err = occurrence(v, owner, ms, value, number); err != nil {
+					return err
+				}
+			}
+			return yield(l)
 		})
 	})
+}
+
+// hasIdentities reports whether an owner has records that were imported without a number.
+func hasIdentities(v part.View, owner uint32) (some bool, err error) {
+	lower := identitiesKey(v, owner, 0)
+	err = v.Scan(lower, layout.PrefixEnd(lower), func([]byte, []byte) error {
+		some = true
+		return kv.ErrStop
+	})
+	return some, err
+}
+
+// occurrence is the place of a record among those of its input, 0 where it was not imported, or had a
+// number.
+func occurrence(v part.View, owner uint32, ms uint64, value []byte, number uint64) (n uint64, err error) {
+	for n = 1; ; n++ {
+		of, found, err := identified(v, identityKey(v, owner, ms, value, n))
+		if err != nil || !found {
+			return 0, err
+		}
+		if of == number {
+			return n, nil
+		}
+	}
+}
+
+// identified is the number of the record under a key of an identity.
+func identified(v part.View, key []byte) (number uint64, found bool, err error) {
+	b, found, err := v.Get(key)
+	if err != nil || !found {
+		return 0, false, err
+	}
+	r := codec.NewReader(b)
+	version, number := r.Byte(), r.Uvarint()
+	if r.Err() != nil || r.Len() > 0 || version != identityVersion {
+		return 0, false, damaged("the identity of a record", r.Err())
+	}
+	return number, true, nil
 }
 
 // Type is TypeUsage.
@@ -159,9 +213,25 @@ func (l *line) Owner() scope.Owner { return scope.Owner{User: l.User, Agent: l.A
 // SetOwner gives the record to another owner.
 func (l *line) SetOwner(o scope.Owner) { l.User, l.Agent = o.User, o.Agent }
 
+// Content is what makes two lines without a number the same, nil for any other line.
+func (l *line) Content() []byte {
+	if l.Number != 0 || l.Occurrence != 0 {
+		return nil
+	}
+	r := l.Record()
+	if r.check("") != nil {
+		return nil // which Store says
+	}
+	b := codec.AppendBytes(codec.AppendBytes(nil, r.User), r.Agent)
+	return append(binary.AppendVarint(b, r.Time.UnixMilli()), r.encode()...)
+}
+
+// Occurs says that the line is the n-th of its input with its content.
+func (l *line) Occurs(n uint64) { l.Occurrence = n }
+
 // Store adds the record. One that is there, with the same number, time and content, is left
-// alone; where another record has its number at that time, it gets the next one. A line
-// without a number is always a new record.
+// alone; where another record has its number at that time, it gets the next one. A line without a
+// number is known by its content and its occurrence; without that, too, it is always a new record.
 func (l *line) Store(t part.Tx, _ bool) (part.Outcome, error) {
 	const doing = "store a record of usage"
 	r := l.Record()
@@ -169,22 +239,63 @@ func (l *line) Store(t part.Tx, _ bool) (part.Outcome, error) {
 		return part.Unchanged, err
 	}
 	owner, known, err := t.Owner(r.Owner)
-	if err != nil {
-		return part.Unchanged, err
+	if err == nil && known {
+		known, err = l.stored(t, doing, owner, &r)
 	}
-	for value := r.encode(); known && r.Number > 0; r.Number++ {
-		have, found, err := t.Get(recordKey(t, owner, uint64(r.Time.UnixMilli()), r.Number))
-		if err != nil || found && bytes.Equal(have, value) {
-			return part.Unchanged, err
-		}
-		if !found {
-			break
-		}
+	if err != nil || known {
+		return part.Unchanged, err
 	}
 	if err := t.Need(doing, needed(&r)); err != nil {
 		return part.Unchanged, err
 	}
-	return part.Stored, put(t, &r)
+	value := r.encode()
+	if err := put(t, &r); err != nil || l.Occurrence == 0 {
+		return part.Stored, err
+	}
+	if owner, _, err = t.Owner(r.Owner); err != nil {
+		return part.Stored, err
+	}
+	identity := binary.AppendUvarint([]byte{identityVersion}, r.Number)
+	return part.Stored, t.Set(identityKey(t, owner, uint64(r.Time.UnixMilli()), value, l.Occurrence), identity)
+}
+
+// stored reports whether the record of the line is there, and gives it a number that no other one has
+// at its time.
+func (l *line) stored(t part.Tx, doing string, owner uint32, r *Record) (bool, error) {
+	ms, value := uint64(r.Time.UnixMilli()), r.encode()
+	if l.Occurrence > 0 {
+		if _, found, err := identified(t, identityKey(t, owner, ms, value, l.Occurrence)); err != nil || found {
+			return found, err
+		}
+	}
+	if r.Number == 0 {
+		return false, nil
+	}
+	h, known, err := homeOf(t, owner)
+	if err != nil {
+		return false, err
+	}
+	for number := r.Number; ; r.Number++ {
+		have, found, err := t.Get(recordKey(t, owner, ms, r.Number))
+		same := found && bytes.Equal(have, value)
+		if err == nil && same && l.Occurrence > 0 { // or it is another one of the same content
+			var n uint64
+			n, err = occurrence(t, owner, ms, value, r.Number)
+			same = n == 0
+		}
+		switch {
+		case err != nil || same:
+			return same, err
+		case found:
+		case known && ms < h.floor && number <= h.last && r.Calls == 1:
+			return false, &fault.Error{
+				Kind: fault.ErrExists, What: doing, Why: fmt.Sprintf("its day was rolled up, and record %d may be part of that", number),
+				Do: "leave its number out if it is a new record",
+			}
+		default:
+			return false, nil
+		}
+	}
 }
 
 // Type is TypeBudget.

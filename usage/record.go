@@ -68,6 +68,7 @@ const (
 	budgetVersion      = 1
 	reservationVersion = 1
 	agentVersion       = 1
+	identityVersion    = 1
 )
 
 func (s *Totals) encode() []byte { return s.append([]byte{sumVersion}) }

@@ -77,14 +77,14 @@ func readChatGPT(in *Input, w *writer) error {
 
 // eachRecord visits the records of a document that is a list of them, or one after another.
 func eachRecord(in *Input, w *writer, of string, visit func(at exchange.LineError, raw []byte) error) error {
-	s, err := newSplitter(in.Reader)
+	s, err := exchange.NewSplitter(in.Reader)
 	if err != nil {
 		return err
 	}
 	n := 0
-	walk := &walk{splitter: s, enter: topList, visit: func(_ string, _ int, raw []byte, err error) error {
+	walk := &walk{Splitter: s, enter: topList, visit: func(_ string, _ int, raw []byte, err error) error {
 		n++
-		w.read = s.at
+		w.read = s.Bytes()
 		at := exchange.LineError{Line: n, Of: of}
 		if err != nil {
 			return w.skip(at, err)

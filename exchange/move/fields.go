@@ -14,17 +14,14 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// An object of a form that does not say what its keys mean becomes a memory by the names of its
-// keys; what no name tells goes to the metadata, so that nothing is lost.
-
 // The names of the keys, of which the first one counts that has a value of its kind.
 var (
 	textKeys    = []string{"text", "content", "memory", "document", "page_content", "body", "message", "fact", "note", "chunk", "data", "value", "description"}
 	idKeys      = []string{"id", "uuid", "_id", "memory_id", "key"}
 	userKeys    = []string{"user", "user_id", "userId"}
 	agentKeys   = []string{"agent", "agent_id", "agentId"}
-	runKeys     = []string{"run", "run_id", "runId", "session_id", "sessionId", "conversation_id", "thread_id"}
-	createdKeys = []string{"created_at", "createdAt", "created", "create_time", "timestamp", "time", "date"}
+	runKeys     = []string{"run", "run_id", "runId", "session", "session_id", "sessionId", "conversation_id", "thread_id"}
+	createdKeys = []string{"created_at", "createdAt", "created", "create_time", "timestamp", "time", "date", "ts"}
 	updatedKeys = []string{"updated_at", "updatedAt", "updated", "update_time", "modified"}
 	eventKeys   = []string{"event_time", "eventTime"}
 	expiryKeys  = []string{"expires_at", "expiresAt", "expiration_date", "expirationDate"}
@@ -34,14 +31,18 @@ var (
 // fields are the keys of an object that have not been used yet.
 type fields map[string]json.RawMessage
 
-// readFields reads an object.
+// readFields reads an object. A key that is given twice is an error.
 func readFields(raw []byte) (fields, error) {
-	var f fields
-	if err := exchange.Decode(raw, &f); err != nil {
+	if string(raw) == "null" {
+		return nil, errors.New("it is null, not an object")
+	}
+	members, err := exchange.Members(raw)
+	if err != nil {
 		return nil, err
 	}
-	if f == nil {
-		return nil, errors.New("it is null, not an object")
+	f := make(fields, len(members))
+	for _, m := range members {
+		f[m.Key] = bytes.Clone(m.Value)
 	}
 	return f, nil
 }
@@ -77,8 +78,8 @@ func (f fields) word(keys ...string) string {
 	return ""
 }
 
-// time takes the first of the keys that has a time.
-func (f fields) time(zone *time.Location, keys ...string) time.Time {
+// time takes the first of the keys that has a time, which read reads.
+func (f fields) time(read func(any) (time.Time, error), keys ...string) time.Time {
 	for _, key := range keys {
 		raw, ok := f[key]
 		if !ok {
@@ -88,7 +89,11 @@ func (f fields) time(zone *time.Location, keys ...string) time.Time {
 		if err != nil {
 			continue
 		}
-		if t, err := readTime(v, zone); err == nil && (!t.IsZero() || v == nil || v == "") {
+		if v == nil || v == "" {
+			delete(f, key)
+			return time.Time{}
+		}
+		if t, err := read(v); err == nil {
 			delete(f, key)
 			return t
 		}
@@ -165,50 +170,6 @@ func one[S ~string](f fields, key string, there []S) S {
 	return s
 }
 
-// memoryOf is the memory that an object is.
-func (w *writer) memoryOf(f fields) (memory.Memory, error) {
-	m := memory.Memory{
-		Text: f.text(textKeys...),
-		Role: one(f, "role", roles), Kind: one(f, "kind", kinds),
-		Importance: f.share("importance"), Confidence: f.share("confidence"),
-		CreatedAt: f.time(w.opts.Zone, createdKeys...), UpdatedAt: f.time(w.opts.Zone, updatedKeys...),
-		EventTime: f.time(w.opts.Zone, eventKeys...), ExpiresAt: f.time(w.opts.Zone, expiryKeys...),
-		Scope: w.scope(f.word(userKeys...), f.word(agentKeys...), f.word(runKeys...)),
-	}
-	if m.UpdatedAt.Before(m.CreatedAt) {
-		m.UpdatedAt = time.Time{}
-	}
-	id := f.word(idKeys...)
-	for _, key := range vectorKeys {
-		raw, ok := f[key]
-		if !ok || string(raw) == "null" {
-			continue
-		}
-		if err := w.vector(&m, raw); err != nil {
-			return m, fmt.Errorf("%q: %w", key, err)
-		}
-		delete(f, key)
-		break
-	}
-	var err error
-	if m.Metadata, err = f.metadata(); err != nil {
-		return m, err
-	}
-	if strings.TrimSpace(m.Text) == "" && m.Embedding == nil && len(m.Vectors) == 0 {
-		if m.Text = inWords(m.Metadata); m.Text == "" {
-			return m, errors.New("it has no text, and no key but those that say what it is")
-		}
-	}
-	if m.ID = idOf(w.format, id); id == "" {
-		text, err := json.Marshal(m.Metadata)
-		if err != nil {
-			return m, err
-		}
-		m.ID = idOf(w.format, m.User, m.Agent, m.Run, m.Text, m.CreatedAt.Format(time.RFC3339Nano), string(text))
-	}
-	return m, nil
-}
-
 // inWords is the text of an object that has none under the usual names: each key with its value.
 func inWords(m map[string]any) string {
 	var lines []string
@@ -280,100 +241,4 @@ func (w *writer) vectors(m *memory.Memory, spaces map[string]json.RawMessage) er
 		}
 	}
 	return nil
-}
-
-// readJSON reads a list of texts or objects, also under a key, or such values one after another.
-func readJSON(in *Input, w *writer) error {
-	return eachUnder(in, w, "record", listKeys, func(at exchange.LineError, raw []byte) error { return w.record(at, raw) })
-}
-
-// listKeys are those that a document may have its list of records under.
-var listKeys = []string{"results", "memories", "items", "data", "records", "documents", "result", "result.points", "points"}
-
-// record gives a text or an object.
-func (w *writer) record(at exchange.LineError, raw []byte) error {
-	if raw[0] == '"' {
-		var s string
-		if err := exchange.Decode(raw, &s); err != nil {
-			return w.skip(at, err)
-		}
-		f := fields{"text": raw}
-		m, err := w.memoryOf(f)
-		if err != nil {
-			return w.skip(at, errors.New("it is an empty text"))
-		}
-		return w.memory(at, m)
-	}
-	f, err := readFields(raw)
-	if err != nil {
-		return w.skip(at, err)
-	}
-	m, err := w.memoryOf(f)
-	if err != nil {
-		return w.skip(at, err)
-	}
-	return w.memory(at, m)
-}
-
-// eachUnder visits the records of a document: of a list, or of the lists under some keys of an
-// object. What an object has beside them is left out. An object without such a list is a record.
-func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exchange.LineError, raw []byte) error) error {
-	s, err := newSplitter(in.Reader)
-	if err != nil {
-		return err
-	}
-	first, wraps, further := true, false, false
-	n := 0
-	walk := &walk{splitter: s}
-	walk.enter = func(path string) bool {
-		if path == "" {
-			c, err := s.in.Peek(1)
-			if first {
-				first, wraps = false, err == nil && c[0] == '{' && s.wraps(keys)
-			}
-			return err == nil && (c[0] == '[' || wraps)
-		}
-		return wraps && slices.Contains(keys, path)
-	}
-	walk.visit = func(path string, _ int, raw []byte, err error) error {
-		w.read = s.at
-		if strings.HasSuffix(path, offsetKey) {
-			further = string(raw) != "null"
-			return nil
-		}
-		if key, inList := strings.CutSuffix(path, "[]"); !inList && path != "" {
-			if string(raw) != "null" && string(raw) != "[]" && string(raw) != "{}" && !slices.Contains(pageKeys, key) {
-				w.leave("beside the records: "+key, 1)
-			}
-			return nil
-		}
-		n++
-		at := exchange.LineError{Line: n, Of: of}
-		if err != nil {
-			return w.skip(at, err)
-		}
-		return visit(at, raw)
-	}
-	err = walk.run()
-	if further {
-		w.leave("pages behind the last one, which "+offsetKey+" names", 1)
-	}
-	return err
-}
-
-// pageKeys say how a list was asked for, and nothing of what is in it; offsetKey that there are
-// records which the answer lacks.
-var pageKeys = []string{"count", "next", "previous", "page", "page_size", "total", "status", "time", "usage", "message"}
-
-const offsetKey = "next_page_offset"
-
-// wraps reports whether the object that comes next has a list under one of the keys, as far as
-// its begin tells.
-func (s *splitter) wraps(keys []string) bool {
-	head, _ := s.in.Peek(splitBuffer) // what there is of it
-	return slices.ContainsFunc(topKeys(head), func(k headKey) bool {
-		return slices.Contains(keys, k.path) && (k.first == '[' || k.first == '{' && slices.ContainsFunc(keys, func(of string) bool {
-			return strings.HasPrefix(of, k.path+".")
-		}))
-	})
 }

@@ -12,7 +12,7 @@ import (
 
 // readLangGraph reads items of LangGraph's store: a list, the answer of a search, or one a line.
 func readLangGraph(in *Input, w *writer) error {
-	if in.isSQLite() {
+	if in.IsSQLite() {
 		return readLangGraphSQLite(in, w)
 	}
 	return eachUnder(in, w, "item", []string{"items"}, func(at exchange.LineError, raw []byte) error {

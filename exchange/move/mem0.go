@@ -9,7 +9,7 @@ import (
 
 // readMem0 reads the memories that mem0 lists, with the relations of its graph.
 func readMem0(in *Input, w *writer) error {
-	if in.isSQLite() {
+	if in.IsSQLite() {
 		return readMem0History(in, w)
 	}
 	ends := &mcpReader{writer: w, seed: maphash.MakeSeed(), known: map[uint64]struct{}{}}

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +17,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -34,17 +34,20 @@ const (
 	Mem0      Format = "mem0"      // what mem0 lists, or its SQLite history
 	OpenFang  Format = "openfang"  // the SQLite file of OpenFang
 	LangGraph Format = "langgraph" // items of LangGraph's store, or its SQLite file
-	JSON      Format = "json"      // a list of texts or objects
+	JSON      Format = "json"      // texts or objects in a list, or one after another; also memdb's own
+	JSONL     Format = "jsonl"     // the same, one a line
 	CSV       Format = "csv"       // rows with a header, with commas, semicolons or tabs between
 	Markdown  Format = "markdown"  // a folder of Markdown files, or one such file
-	Chroma    Format = "chroma"    // what Chroma gets of a collection
+	Chroma    Format = "chroma"    // what Chroma gets of a collection, or its SQLite file
 	Qdrant    Format = "qdrant"    // points that Qdrant scrolls through
+	SQLite    Format = "sqlite"    // the file of ExportSQLite, or the rows of one table of any SQLite file
 )
 
 // readers are what translates each format.
 var readers = map[Format]func(*Input, *writer) error{
 	ChatGPT: readChatGPT, Claude: readClaude, MCP: readMCP, Mem0: readMem0, LangGraph: readLangGraph,
-	JSON: readJSON, CSV: readCSV, Chroma: readChroma, Qdrant: readQdrant, OpenFang: readOpenFang, Markdown: readMarkdown,
+	JSON: readJSON, JSONL: readLines, CSV: readCSV, Chroma: readChroma, Qdrant: readQdrant, OpenFang: readOpenFang, Markdown: readMarkdown,
+	SQLite: readSQLite,
 }
 
 // Formats are all formats, by name.
@@ -71,16 +74,26 @@ type Input struct {
 
 // Options of reading. nil is the default.
 type Options struct {
-	// Scope is whose what is read is, where it does not say so itself.
-	Scope memory.Scope
+	// Into are the options of the import that takes the items, which say in which scope a record is
+	// stored. One that names neither user nor agent, where Into has none either, is the Owner's of the
+	// format.
+	Into exchange.Options
 	// Zone is that of times that name none. nil: UTC.
 	Zone *time.Location
+	// Map says of fields of a memory under which key of a record they are, before the usual ones. See
+	// ParseMap.
+	Map Map
+	// Table is the table of a SQLite file whose rows are read. Empty: the one that has memories.
+	Table string
 }
 
 // Owner is the scope that an input of a format gets that names nobody.
 func (f Format) Owner() memory.Scope {
-	if f == LangGraph {
+	switch f {
+	case LangGraph:
 		return memory.Scope{User: "default"} // where a server looks for the items of such a client
+	case JSONL:
+		f = JSON
 	}
 	return memory.Scope{Agent: string(f)}
 }
@@ -90,30 +103,68 @@ type Items struct {
 	format Format
 	in     *Input
 	opts   Options
-	left   map[string]int
+	said   *account
+}
+
+// account is what a reader has to say beside its items.
+type account struct {
+	left   exchange.Counts
+	mapped exchange.Mapped
+	// unread are values by their keys that are none of what the key says, and doubled the keys of which
+	// a record has two for one field.
+	unread, doubled exchange.Counts
+	unused          Map  // of Options.Map: those that no record has
+	nobodys         bool // something is the owner's of the format
+}
+
+func newAccount() *account {
+	return &account{left: exchange.Counts{}, mapped: exchange.Mapped{}, unread: exchange.Counts{}, doubled: exchange.Counts{}}
 }
 
 // Read begins to read an input. Its format must be one of Formats.
 func Read(f Format, in *Input, o *Options) *Items {
-	i := &Items{format: f, in: in, left: map[string]int{}}
+	i := &Items{format: f, in: in, said: newAccount()}
 	if o != nil {
 		i.opts = *o
 	}
-	if i.opts.Scope == (memory.Scope{}) {
-		i.opts.Scope = f.Owner()
-	}
+	i.said.unused = maps.Clone(i.opts.Map)
 	i.opts.Zone = cmp.Or(i.opts.Zone, time.UTC)
 	return i
 }
 
 // LeftOut counts what was not carried over, by what it is. It is complete once All has ended.
-func (i *Items) LeftOut() map[string]int { return i.left }
+func (i *Items) LeftOut() exchange.Counts { return i.said.left }
+
+// Nobodys reports whether something was read that names no owner, and is the one's of the format.
+func (i *Items) Nobodys() bool { return i.said.nobodys }
+
+// Tell adds what was read to a report: what was not carried over, which key became which field, and
+// what is to be noted. It is complete once All has ended.
+func (i *Items) Tell(r *exchange.Report) {
+	t := i.said
+	r.LeftOut.AddAll(t.left)
+	for _, key := range slices.Sorted(maps.Keys(t.mapped)) {
+		r.Mapped.Add(key, t.mapped[key])
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.unread)) {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d values of %s cannot be read as such; they are in the metadata as they are", t.unread[key], key))
+	}
+	for _, keys := range slices.Sorted(maps.Keys(t.doubled)) {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d records have both %s, which differ; the second is in the metadata", t.doubled[keys], keys))
+	}
+	for _, field := range slices.Sorted(maps.Keys(t.unused)) {
+		r.Notes = append(r.Notes, fmt.Sprintf("no record has the key %q, which is to be the %s", t.unused[field], field))
+	}
+}
 
 // All reads the input to its end, once. The last error is one of the input itself.
 func (i *Items) All(ctx context.Context) iter.Seq2[exchange.Item, error] {
 	return func(yield func(exchange.Item, error) bool) {
-		w := &writer{ctx: ctx, format: i.format, opts: i.opts, left: i.left, yield: yield}
+		w := &writer{ctx: ctx, format: i.format, opts: i.opts, account: i.said, yield: yield}
 		w.leave("other files of the archive", i.in.unread)
+		if i.in.Reader != nil {
+			i.in.Reader = bufio.NewReaderSize(ctxio.Reader(ctx, i.in.Reader), splitBuffer)
+		}
 		err := errFolder
 		if i.in.Folder == nil || i.format == Markdown {
 			err = readers[i.format](i.in, w)
@@ -136,9 +187,10 @@ type writer struct {
 	ctx    context.Context
 	format Format
 	opts   Options
-	left   map[string]int
-	yield  func(exchange.Item, error) bool
-	read   int64 // bytes of the input
+	*account
+	yield func(exchange.Item, error) bool
+	read  int64 // bytes of the input
+	own   bool  // it is a whole export of memdb's own
 }
 
 func (w *writer) item(i exchange.Item) error {
@@ -171,35 +223,38 @@ func (w *writer) skip(at exchange.LineError, err error) error {
 	return w.item(exchange.Item{At: at})
 }
 
-// mostLeft bounds the kinds of what was left out: a stranger's file may name any number.
-const mostLeft = 100
-
 // leave counts something that has no place here.
-func (w *writer) leave(what string, n int) {
-	if n == 0 {
-		return
+func (w *writer) leave(what string, n int) { w.left.Add(what, n) }
+
+// leaveKeys counts the keys of an object that have no place here. of says what the object is.
+func (w *writer) leaveKeys(of string, f fields) {
+	for _, key := range slices.Sorted(maps.Keys(f)) {
+		w.leave(of+": "+key, 1)
 	}
-	if _, ok := w.left[what]; !ok && len(w.left) >= mostLeft {
-		what = "other things"
-	}
-	w.left[what] += n
 }
 
-// scope is whose a record is that names a user, an agent and a run, all of which may be missing.
+// scope is where a record is stored that names a user, an agent and a run, all of which may be missing.
 func (w *writer) scope(user, agent, run string) memory.Scope {
-	if user == "" && agent == "" {
-		s := w.opts.Scope
-		s.Run = cmp.Or(run, s.Run)
-		return s
+	s := w.opts.Into.Place(memory.Scope{User: user, Agent: agent, Run: run})
+	if s.User == "" && s.Agent == "" {
+		owner := w.format.Owner()
+		s.User, s.Agent = owner.User, owner.Agent
+		w.nobodys = true
 	}
-	return memory.Scope{User: user, Agent: agent, Run: run}
+	return s
 }
 
 // when reads a time in any form. A missing one is the zero time, and so is one that cannot be
-// read, which is counted: what it is the time of is not lost for it.
+// read or that stands for none, which is counted: what it is the time of is not lost for it.
 func (w *writer) when(v any) time.Time {
-	t, err := readTime(v, w.opts.Zone)
-	if err != nil {
+	if v == nil || v == "" {
+		return time.Time{}
+	}
+	t, err := scalar.Reader{Zone: w.opts.Zone}.Time(v)
+	switch {
+	case errors.Is(err, scalar.ErrUnset):
+		w.leave("times that stand for none", 1)
+	case err != nil:
 		w.leave("times that cannot be read", 1)
 	}
 	return t
@@ -214,11 +269,7 @@ func idOf(f Format, parts ...string) string {
 	if last := parts[len(parts)-1]; len(parts) == 1 && isID(last) {
 		return last
 	}
-	h := sha256.New()
-	for _, p := range parts {
-		_, _ = fmt.Fprintf(h, "%d:%s", len(p), p) // a hash never fails
-	}
-	return string(f) + "-" + hex.EncodeToString(h.Sum(nil)[:16])
+	return exchange.ContentID(string(f), parts...)
 }
 
 // isID reports whether a text can be an ID.

@@ -9,12 +9,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -33,13 +35,31 @@ func input(name string, b []byte) *Input {
 func sample(t testing.TB, name string) *Input {
 	t.Helper()
 	if info, err := os.Stat(filepath.Join("testdata", name)); err == nil && info.IsDir() {
-		return &Input{Name: name, Folder: os.DirFS(filepath.Join("testdata", name))}
+		return &Input{Name: name, Folder: datedFolder(t, filepath.Join("testdata", name))}
 	}
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return input(name, b)
+}
+
+// datedFolder is a folder whose files were changed at one time, whenever they were checked out.
+func datedFolder(t testing.TB, dir string) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		files[name] = &fstest.MapFile{Data: b, ModTime: time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // samples are files that the programs made, or that their documented schemas give, and what
@@ -164,56 +184,43 @@ func TestTwice(t *testing.T) {
 	}
 }
 
+// TestTimes verifies that times are read in any form and in the zone that is given, and that
+// what is no time, and what stands for none, is counted and not taken for now.
 func TestTimes(t *testing.T) {
 	zone := time.FixedZone("", 2*3600)
 	for _, c := range []struct {
-		in   any
-		want string // RFC 3339, empty for none, or what the error says
+		in         any
+		want, left string // RFC 3339, empty for none; what is counted
 	}{
-		{nil, ""},
-		{"", ""},
-		{0.0, ""},
-		{json.Number("0"), ""},
-		{1712345678.123, "2024-04-05T19:34:38.123Z"},
-		{int64(1712345678), "2024-04-05T19:34:38Z"},
-		{json.Number("1712345678"), "2024-04-05T19:34:38Z"},
-		{"1712345678", "2024-04-05T19:34:38Z"},
-		{"1712345678.5", "2024-04-05T19:34:38.5Z"},
-		{json.Number("1712345678123"), "2024-04-05T19:34:38.123Z"},
-		{json.Number("1712345678123456"), "2024-04-05T19:34:38.123Z"},
-		{json.Number("1712345678123456789"), "2024-04-05T19:34:38.123Z"},
-		{"2024-04-05T19:34:38Z", "2024-04-05T19:34:38Z"},
-		{"2024-04-05T19:34:38.123456+05:30", "2024-04-05T14:04:38.123Z"},
-		{"2024-04-05 19:34:38+00:00", "2024-04-05T19:34:38Z"},
-		{"2024-04-05 19:34:38.5 +0200", "2024-04-05T17:34:38.5Z"},
-		{"2024-04-05 19:34:38 UTC", "2024-04-05T19:34:38Z"},
-		{"2024-04-05T19:34:38-0700", "2024-04-06T02:34:38Z"},
-		{"Fri, 05 Apr 2024 19:34:38 GMT", "2024-04-05T19:34:38Z"},
-		{"2024-04-05 19:34:38", "2024-04-05T17:34:38Z"},
-		{"2024-04-05T19:34:38.25", "2024-04-05T17:34:38.25Z"},
-		{" 2024-04-05 19:34 ", "2024-04-05T17:34:00Z"},
-		{"2024-04-05", "2024-04-04T22:00:00Z"},
-		{json.Number("20240405"), "fewer than nine digits"},
-		{"1e400", "is no time"},
-		{json.Number("1e300"), "not within"},
-		{"soon", "is no time"},
-		{"2024-13-01", "is no time"},
-		{true, "neither a text nor a number"},
-		{"2024-04-05 19:34:38 XYZ", "is no time"},
+		{nil, "", ""},
+		{"", "", ""},
+		{1712345678.123, "2024-04-05T19:34:38.123Z", ""},
+		{int64(1712345678), "2024-04-05T19:34:38Z", ""},
+		{json.Number("1712345678123456"), "2024-04-05T19:34:38.123Z", ""},
+		{"2024-04-05 19:34:38.5", "2024-04-05T17:34:38.5Z", ""},
+		{"Fri, 05 Apr 2024 19:34:38 GMT", "2024-04-05T19:34:38Z", ""},
+		{json.Number("0"), "", "times that stand for none"},
+		{"0001-01-01T00:00:00Z", "", "times that stand for none"},
+		{"0001-01-01 00:00:00", "", "times that stand for none"},
+		{"1970-01-01T00:00:00+00:00", "", "times that stand for none"},
+		{json.Number("20240405"), "", "times that cannot be read"},
+		{"soon", "", "times that cannot be read"},
+		{true, "", "times that cannot be read"},
 	} {
-		got, err := readTime(c.in, zone)
-		switch {
-		case err != nil:
-			if c.want == "" || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v: %v", c.in, err)
-			}
-		case got.IsZero():
-			if c.want != "" {
-				t.Errorf("%v: no time, want %s", c.in, c.want)
-			}
-		case got.Format(time.RFC3339Nano) != c.want:
-			t.Errorf("%v: %s, want %s", c.in, got.Format(time.RFC3339Nano), c.want)
+		w := &writer{opts: Options{Zone: zone}, account: newAccount()}
+		got := w.when(c.in)
+		if c.want == "" != got.IsZero() || c.want != "" && got.Format(time.RFC3339Nano) != c.want {
+			t.Errorf("%v: %s, want %q", c.in, got.Format(time.RFC3339Nano), c.want)
 		}
+		if len(w.left) != len(c.left[:min(1, len(c.left))]) || c.left != "" && w.left[c.left] != 1 {
+			t.Errorf("%v: left out %v, want %q", c.in, w.left, c.left)
+		}
+	}
+	m, err := (&writer{opts: Options{Zone: zone}, account: newAccount()}).memoryOf(fields{
+		"text": []byte(`"x"`), "created_at": []byte(`"2024-04-05 10:00"`), "expires_at": []byte(`"2024-04-05"`), "updated_at": []byte(`"0001-01-01T00:00:00Z"`),
+	})
+	if err != nil || m.CreatedAt.Format(time.RFC3339) != "2024-04-05T08:00:00Z" || m.ExpiresAt.Format(time.RFC3339Nano) != "2024-04-05T21:59:59.999Z" || m.Metadata["updated_at"] != "0001-01-01T00:00:00Z" {
+		t.Errorf("%+v, error %v", m, err)
 	}
 }
 

@@ -19,6 +19,9 @@ const maxPiped = 64 << 20
 
 // readChroma reads a collection whose columns are lists, all at once: each by a reader of its own.
 func readChroma(in *Input, w *writer) error {
+	if in.IsSQLite() {
+		return readChromaSQLite(in, w)
+	}
 	file, size, err := in.again()
 	if err != nil {
 		return err
@@ -61,12 +64,12 @@ func readChroma(in *Input, w *writer) error {
 // also counts what there is beside all columns.
 func (w *writer) columnOf(in io.Reader, column string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		s, err := newSplitter(in)
+		s, err := exchange.NewSplitter(in)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		walk := &walk{splitter: s, enter: func(path string) bool { return path == "" || path == column }}
+		walk := &walk{Splitter: s, enter: func(path string) bool { return path == "" || path == column }}
 		walk.visit = func(path string, _ int, value []byte, err error) error {
 			switch {
 			case path == "[]":
@@ -143,6 +146,9 @@ func readQdrant(in *Input, w *writer) error {
 			return w.skip(at, err)
 		}
 		for _, key := range []string{"version", "score", "order_value"} { // of the answer, not of the point
+			if _, ok := f[key]; ok {
+				w.leave("of points: "+key, 1)
+			}
 			delete(f, key)
 		}
 		for key, v := range f {

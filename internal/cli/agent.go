@@ -104,9 +104,16 @@ takes all of it, and rewrites the files.`
 		}
 		ctx := cmd.Context()
 		return a.use(ctx, func(db *engine.DB) error {
-			n, err := db.DeleteAgent(ctx, args[0])
+			var n map[string]int64
+			err := a.during("agent delete", func() (err error) {
+				n, err = db.DeleteAgent(ctx, args[0])
+				return err
+			})
 			if err != nil {
 				return err
+			}
+			if !hasSome(n) {
+				return nothingOf("delete the agent", args[0])
 			}
 			out := exchange.NewAgentDeleted(n)
 			if !a.json {

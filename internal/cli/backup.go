@@ -197,7 +197,10 @@ that something is.`
 		var r backup.Report
 		s, err := a.source(args[0])
 		if err == nil {
-			r, err = s.Verify(cmd.Context(), *id)
+			err = a.during("backup verify", func() (err error) {
+				r, err = s.Verify(cmd.Context(), *id)
+				return err
+			})
 		}
 		if errors.Is(err, memory.ErrCorrupt) { // so damaged that nothing can be read
 			r.OK = false
@@ -250,9 +253,11 @@ other backup needs.`
 			return err
 		}
 		var p backup.Pruned
-		err = a.awaiting(ctx, func() (err error) {
-			p, err = backup.Prune(ctx, repo, *keep, a.now())
-			return err
+		err = a.during("backup prune", func() error {
+			return a.awaiting(ctx, func() (err error) {
+				p, err = backup.Prune(ctx, repo, *keep, a.now())
+				return err
+			})
 		})
 		if err != nil {
 			return err

@@ -195,7 +195,7 @@ the shard and the log behind it have it, so no earlier than that snapshot.
 	cmd.Args = exactly(1, "one file, or - for the output")
 	var user, of string
 	force := false
-	cmd.Flags().StringVar(&user, "user", "", "of this user")
+	cmd.Flags().StringVar(&user, "user", "", userHelp)
 	cmd.Flags().StringVar(&of, "shard", "", "of this shard, its `NUMBER`")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there")
 	var past cluster.Past

@@ -60,11 +60,12 @@ func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) 
 	})
 }
 
-// addFacts adds facts. The folder is held only while something is read or written.
-func (a *app) addFacts(ctx context.Context, scope memory.Scope, messages facts.Messages, o *facts.AddOptions, exact *bool) (facts.Added, error) {
+// addFacts adds facts, and prints them. The folder is held only while something is read or written;
+// with --request-id it is held to the end.
+func (a *app) addFacts(ctx context.Context, scope memory.Scope, messages facts.Messages, o *facts.AddOptions, exact *bool) error {
 	s, c, err := a.factModels()
 	if err != nil {
-		return facts.Added{}, err
+		return err
 	}
 	if exact != nil {
 		c.ExactScope = exact
@@ -73,7 +74,17 @@ func (a *app) addFacts(ctx context.Context, scope memory.Scope, messages facts.M
 	defer func() { a.embedder = nil }()
 	l := &lease{app: a}
 	s.MeterBy(l.usage)
-	return facts.AddBy(ctx, l.use, *c, scope, messages, o)
+	add := func(*engine.DB) error {
+		added, err := facts.AddBy(ctx, l.use, *c, scope, messages, o)
+		if err != nil {
+			return err
+		}
+		return a.printAdded(added)
+	}
+	if a.attempt == nil {
+		return add(nil)
+	}
+	return l.use(ctx, func(db *engine.DB) error { return a.once(ctx, db, add) })
 }
 
 // factModels are the models of --config, or of the environment, and what a memory of facts makes
@@ -140,6 +151,7 @@ was decided by is looked at again before it is stored.
 	flags.Lookup("exact-scope").NoOptDefVal = ""
 	filterFlag(cmd, &o.Filter)
 	flags.StringVar(&o.Prompt, "prompt", "", "a `text` in place of the built-in prompt that asks a model for facts")
+	a.requestFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if scope == (memory.Scope{}) {
@@ -154,11 +166,7 @@ was decided by is looked at again before it is stored.
 		if flags.Changed("exact-scope") {
 			only = &exact
 		}
-		added, err := a.addFacts(ctx, scope, messages, &o, only)
-		if err != nil {
-			return err
-		}
-		return a.printAdded(added)
+		return a.addFacts(ctx, scope, messages, &o, only)
 	}
 	return cmd
 }
@@ -247,7 +255,7 @@ memdbctl fact search "deadlines" --user ada --filter 'topic = travel' --limit 5 
 	}
 	scopeFlags(cmd, &scope)
 	filterFlag(cmd, &o.Filter)
-	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(memory.MaxLimit))
+	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, limitHelp+", up to "+number(memory.MaxLimit))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		query, err := a.readText(ctx, args)
@@ -281,7 +289,7 @@ memdbctl fact list --user ada --agent planner --filter 'created_at >= 2026-01-01
 	)
 	scopeFlags(cmd, &scope)
 	filterFlag(cmd, &o.Filter)
-	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(memory.MaxLimit))
+	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, limitHelp+", up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&o.After, "after", "", "the page that follows another one, by the `cursor` that it ended with")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLimit(cmd, o.Limit); err != nil {
@@ -304,17 +312,17 @@ memdbctl fact list --user ada --agent planner --filter 'created_at >= 2026-01-01
 
 // printFacts prints facts, a line for each.
 func (a *app) printFacts(items []facts.Item, scored bool) error {
-	header := []string{"ID", "TEXT"}
+	header, before := []string{"ID", "TEXT"}, 1
 	if scored {
-		header = append([]string{"SCORE"}, header...)
+		header, before = append([]string{"SCORE"}, header...), 2
 	}
-	t := a.rows(header...)
+	t := a.ownedRows(false, before, header...)
 	for _, item := range items {
 		cells := []any{item.ID, item.Memory}
 		if scored {
 			cells = append([]any{score(*item.Score)}, cells...)
 		}
-		if err := t.add(item, cells...); err != nil {
+		if err := t.addOf(item.Scope, item, cells...); err != nil {
 			return err
 		}
 	}

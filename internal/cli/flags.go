@@ -31,11 +31,20 @@ func indent(s string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n  ")
 }
 
+// The help of flags that many commands have.
+const (
+	userHelp     = "only what belongs to the `user` with this ID"
+	agentHelp    = "only what belongs to the `agent` with this ID"
+	runHelp      = "only the `run` (session) with this ID"
+	everyoneHelp = "all users and agents, for administrators"
+	limitHelp    = "maximum `number` of results"
+)
+
 // scopeFlags are --user, --agent and --run.
 func scopeFlags(cmd *cobra.Command, s *memory.Scope) {
-	cmd.Flags().StringVar(&s.User, "user", "", "of this user")
-	cmd.Flags().StringVar(&s.Agent, "agent", "", "of this agent")
-	cmd.Flags().StringVar(&s.Run, "run", "", "of this run")
+	cmd.Flags().StringVar(&s.User, "user", "", userHelp)
+	cmd.Flags().StringVar(&s.Agent, "agent", "", agentHelp)
+	cmd.Flags().StringVar(&s.Run, "run", "", runHelp)
 }
 
 // takesNone marks a verb for which --user "" and --agent "" mean none.
@@ -78,7 +87,7 @@ func withNone(cmd *cobra.Command, f *filter.Filter) {
 // took its place.
 func filterFlag(cmd *cobra.Command, f *filter.Filter) {
 	given := false
-	cmd.Flags().Func("filter", "only what fits this `filter`, as \"role = user\", or in JSON", func(s string) (err error) {
+	cmd.Flags().Func("filter", "only memories that match this `filter`, such as \"role = user\", or JSON", func(s string) (err error) {
 		if given {
 			return errors.New("it is given twice; join the two with and")
 		}

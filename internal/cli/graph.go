@@ -288,7 +288,7 @@ func (a *app) graphListCmd() *cobra.Command {
 	cmd.Flags().StringVar(&q.Type, "type", "", "of this type")
 	cmd.Flags().StringVar(&q.NamePrefix, "name-prefix", "", "with a name or an alias that begins so")
 	cmd.Flags().Uint64Var(&q.AsOf, "as-of", 0, "as it was recorded at this `LSN` (default now)")
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(memory.MaxLimit))
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, limitHelp+", up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&q.After, "after", "", "those behind a page, which named this `place`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLimit(cmd, q.Limit); err != nil {

@@ -21,7 +21,7 @@ func (a *app) graphLookupCmd() *cobra.Command {
 	var o graph.LookupOptions
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&o.Type, "type", "", "of this type")
-	cmd.Flags().IntVar(&o.Limit, "limit", 10, "at most so many")
+	cmd.Flags().IntVar(&o.Limit, "limit", 10, limitHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Limit < 1 {
 			return usagef(cmd, "--limit is at least 1")
@@ -59,7 +59,7 @@ func (a *app) graphDegreesCmd() *cobra.Command {
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&o.Type, "type", "", "entities of this type")
 	cmd.Flags().StringVar(&o.Relation, "relation", "", "relations of this `type`")
-	cmd.Flags().IntVar(&o.Limit, "limit", 10, "at most so many")
+	cmd.Flags().IntVar(&o.Limit, "limit", 10, limitHelp)
 	stateFlags(cmd, &o.State)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Limit < 1 {

@@ -75,7 +75,7 @@ func (a *app) graphFindCmd() *cobra.Command {
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&f.Relation, "relation", "", "along relations of this `type`; inverse:T goes along those of type T backwards")
 	cmd.Flags().IntVar(&f.Hops, "hops", 1, "so many relations away at most")
-	cmd.Flags().IntVar(&f.Limit, "limit", 0, "at most so many, 0: all")
+	cmd.Flags().IntVar(&f.Limit, "limit", 0, limitHelp+" (0: all)")
 	stateFlags(cmd, &f.State)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.Hops < 1 || f.Limit < 0 {
@@ -109,7 +109,7 @@ func (a *app) graphMatchCmd() *cobra.Command {
 	flags.StringVar(&p.To.Type, "to-type", "", "it ends with an entity of this type")
 	flags.StringVar(&p.To.Name, "to-name", "", "it ends with an entity of this name or alias")
 	flags.IntVar(&p.Hops, "hops", 1, "so many relations at most, up to 3")
-	flags.IntVar(&p.Limit, "limit", 0, "at most so many, 0: all")
+	flags.IntVar(&p.Limit, "limit", 0, limitHelp+" (0: all)")
 	stateFlags(cmd, &p.State)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if p.Hops < 1 || p.Hops > graph.MaxHops || p.Limit < 0 {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -54,7 +55,7 @@ func (a *app) graphRankCmd() *cobra.Command {
 	var owner memory.Owner
 	var o graph.RankOptions
 	ownerFlags(cmd, &owner)
-	cmd.Flags().IntVar(&o.Limit, "limit", 10, "at most so many")
+	cmd.Flags().IntVar(&o.Limit, "limit", 10, limitHelp)
 	stateFlags(cmd, &o.State)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Limit < 1 {
@@ -134,6 +135,12 @@ func (a *app) graphLinkCmd() *cobra.Command {
 			changed, err := change(ctx, owner, args[0], args[1])
 			if err != nil {
 				return err
+			}
+			if remove && !changed {
+				return &memory.Error{
+					Kind: memory.ErrNotFound, What: fmt.Sprintf("unlink %.80q from memory %.80q", args[0], args[1]), Why: "there is no such link",
+					Do: "check both IDs; memdbctl graph get shows the links of an entity",
+				}
 			}
 			if a.json {
 				return a.printJSON(map[string]bool{"linked": !remove, "changed": changed})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,19 +20,20 @@ import (
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/exchange/move"
 	"github.com/seed-7aedc3ff/memdb/graph"
-	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const importExample = `
 memdbctl import memories.jsonl
 memdbctl import chat.jsonl --user ada --run 2026-11-20
-memdbctl import agent_memory.json --into-agent researcher
+memdbctl import agent_memory.json --into-user ada --into-agent researcher
 memdbctl import locomo10.json --format locomo --db ./locomo.data
+memdbctl import log.jsonl --user ada --map text=body,created_at=meta.ts --dry-run
 memdbctl import conversations.json --user ada --dry-run
 memdbctl import conversations.json --user ada
 memdbctl import ./notes --format markdown --user ada
 memdbctl import table.csv --user ada --timezone Europe/Amsterdam
+memdbctl import app.db --table notes --user ada
 memdbctl import base.fbin --agent bench
 zstd -dc memories.jsonl.zst | memdbctl import - --format jsonl --strict`
 
@@ -68,7 +70,9 @@ type importing struct {
 	format  string
 	skipBad bool
 	dryRun  bool
+	table   string
 	zone    *time.Location
+	fields  move.Map
 }
 
 func (a *app) importCmd() *cobra.Command {
@@ -80,41 +84,53 @@ forms, key by key.
 It also reads what other programs keep, and tells by the content which of them it was:
 conversations of ChatGPT and Claude, the memory.jsonl of the Model Context Protocol's memory
 server, memories and history of mem0, the database of OpenFang, items of LangGraph's store,
-lists of JSON, CSV with a header, a folder of Markdown files, and collections of Chroma and
-Qdrant. docs/moving.md says what becomes of what. What has no place here is counted under
-"left out". With --dry-run nothing is stored: it counts what there is and shows three of each
-kind.
+lists and lines of JSON, CSV with a header, a folder of Markdown files, collections of Chroma
+and Qdrant, and the tables of any SQLite file, of which --table names one. docs/moving.md says
+what becomes of what. A record of JSON or CSV, or a row, becomes a memory by the usual names of
+its keys, as text, content, role, timestamp and user_id; --map names others. Keys that have no
+such name go to the metadata. What has no place is counted under "left out".
 
-With --into-agent all is stored for one agent, whatever agent a record names; users and
-runs stay as they are. The agent keeps its manifest, or gets the first that is read.
+--user, --agent and --run fill what a record does not name. Records that name another owner
+are stored for that one, and counted as "elsewhere". --force-scope stores everything for the
+flags instead. --into-user and --into-agent store everything for one user or one agent,
+whatever a record names; the rest stays as it is.
+
+--dry-run does all that the import would do in a copy of the database, removes the copy, and
+reports the same figures, with three samples of each kind and their owners.
 
 Texts that are there already are stored again; a memory whose ID and content are
-there already is left alone. Lines of a file that have no IDs get some that follow
-from its content, so that an import which was interrupted can be run again.
+there already is left alone. Records without an ID get one that follows from their content,
+so that an import which was interrupted can be run again, and a file that has grown, too.
 
 At the end it links the new vectors into the index, on all processors, so that the
 first search is as fast as any. Interrupted there, all vectors are stored and found,
 and the rest is linked while the database is open the next time.
 
-A record that can't be stored is skipped and named, and the exit code is then 1.`
+A record that can't be stored is skipped and named, and the exit code is then 1. It is 1, too,
+if nothing was stored, unless all records were there already.`
 	cmd.Args = exactly(1, "one file, or - for the input")
 	cmd.ValidArgsFunction = nil // a file
 	var o importing
 	flags := cmd.Flags()
 	flags.StringVar(&o.format, "format", formatAuto, "its form, which auto tells by its name and content: "+list(formats, "or"))
-	flags.StringVar(&o.Scope.User, "user", "", "the user of records that name no user, agent or run")
+	flags.StringVar(&o.Scope.User, "user", "", "the user of records that name none")
 	flags.StringVar(&o.Scope.Agent, "agent", "", "likewise the agent")
 	flags.StringVar(&o.Scope.Run, "run", "", "likewise the run")
+	flags.BoolVar(&o.ForceScope, "force-scope", false, "store everything for --user and --agent, and in --run, whatever a record names")
+	flags.StringVar(&o.IntoUser, "into-user", "", "the user that everything is stored for, whatever user a record names")
 	flags.StringVar(&o.IntoAgent, "into-agent", "", "the agent that everything is stored for, whatever agent a record names")
+	var pairs []string
+	flags.StringSliceVar(&pairs, "map", nil, "`FIELD=KEY` pairs: the key of a record that has a field of a memory, with dots into objects, as text=body,created_at=meta.ts")
+	flags.StringVar(&o.table, "table", "", "the `NAME` of the table whose rows are imported from a SQLite file")
 	flags.BoolVar(&o.Upsert, "upsert", false, "change the memories whose IDs are there with other content")
-	flags.BoolVar(&o.Strict, "strict", false, "stop at the first record that can't be stored, instead of skipping it")
+	flags.BoolVar(&o.Strict, "strict", false, "stop at the first record that can't be stored, or line of memdb's own with an unknown key")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "exit with 0 although records were skipped")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "store nothing: count what there is, and show three of each kind")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "do all in a copy of the database, and report the figures with three samples of each kind; the database stays as it is")
 	flags.Func("timezone", "the `zone` of times that name none, as Europe/Amsterdam or +02:00 (default UTC)", func(s string) (err error) {
 		o.zone, err = parseZone(s)
 		return err
 	})
-	flags.BoolVar(&o.IgnoreUnknown, "ignore-unknown", false, "leave out keys that are not known, instead of skipping the record")
+	flags.BoolVar(&o.IgnoreUnknown, "ignore-unknown", false, "count unknown keys also under --strict; without it they are counted in any case")
 	complete(cmd, "format", formats...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !slices.Contains(formats, o.format) {
@@ -122,6 +138,22 @@ A record that can't be stored is skipped and named, and the exit code is then 1.
 		}
 		if flags.Changed("into-agent") && (o.IntoAgent == "" || o.Scope.Agent != "") {
 			return usagef(cmd, "--into-agent names one agent, instead of --agent")
+		}
+		if flags.Changed("into-user") && (o.IntoUser == "" || o.Scope.User != "") {
+			return usagef(cmd, "--into-user names one user, instead of --user")
+		}
+		if o.ForceScope && o.Scope == (memory.Scope{}) {
+			return usagef(cmd, "--force-scope needs --user, --agent or --run, where everything is to be")
+		}
+		var err error
+		if o.fields, err = move.ParseMap(pairs); err != nil {
+			return usagef(cmd, "--map: %v", err)
+		}
+		if flags.Changed("table") {
+			if o.format != formatAuto && o.format != formatSQLite || o.table == "" {
+				return usagef(cmd, "--table names a table of a SQLite file, without another --format")
+			}
+			o.format = formatSQLite
 		}
 		if o.Strict && o.skipBad {
 			return usagef(cmd, "--strict and --skip-bad exclude each other")
@@ -156,58 +188,106 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 			return inputError(name, err)
 		}
 	}
-	if !from.isOwn(o.format) {
+	if !isOwn(o.format) {
 		return a.moveIn(cmd, name, from, o)
 	}
-	if (o.format == formatFbin || o.format == formatU8bin) && o.Scope == (memory.Scope{}) && o.IntoAgent == "" {
+	if len(o.fields) > 0 {
+		return usagef(cmd, "--map has no effect on the format %s, whose keys are fixed", o.format)
+	}
+	if (o.format == formatFbin || o.format == formatU8bin) && o.Scope == (memory.Scope{}) && o.IntoAgent == "" && o.IntoUser == "" {
 		return usagef(cmd, "vectors have no owner; give --agent, --user or --run")
 	}
-	whole, err := o.look(ctx, file, in)
+	whole, err := o.look(file, in)
 	if err != nil {
 		return inputError(name, err)
 	}
-	if o.dryRun {
-		return a.preview(ctx, name, ownItems(whole, o.format), &o, nil)
+	var options *engine.Options
+	lost := ""
+	if o.format == formatLocomo {
+		options, lost = &engine.Options{IndexedText: exchange.LocomoIndexedText()}, "speaker, caption and date"
 	}
-	start := a.now()
-	bar := &progress{app: a, name: filepath.Base(name), size: sizeOf(file)}
-	o.Progress = bar.show
-	load := func(db *engine.DB) error {
-		report, err := read(ctx, db, whole, &o)
-		took := importTimes{storing: a.now().Sub(start)}
-		if err == nil {
+	job := &importJob{app: a, name: name, size: sizeOf(file), importing: o}
+	return job.run(ctx, options, lost, func(db *engine.DB, o *exchange.Options) (exchange.Report, error) {
+		return read(ctx, db, whole, job.importing.format, o)
+	})
+}
+
+// An importJob is one import into a database.
+type importJob struct {
+	*app
+	name string
+	size int64 // of the input, 0 where it is not known
+	importing
+}
+
+// run imports into the database, or under --dry-run into a copy of it, which is removed. A new database
+// is made with the options; lost says what is not searched in one that has others.
+func (j *importJob) run(ctx context.Context, o *engine.Options, lost string, load func(*engine.DB, *exchange.Options) (exchange.Report, error)) error {
+	const samples = 3
+	start := j.now()
+	bar := &progress{app: j.app, name: filepath.Base(j.name), size: j.size, dry: j.dryRun}
+	do := func(db *engine.DB) error {
+		opts := j.Options
+		opts.Progress = bar.show
+		if j.dryRun {
+			opts.Samples = samples
+		}
+		report, err := load(db, &opts)
+		took := importTimes{storing: j.now().Sub(start)}
+		if err == nil && !j.dryRun {
 			took.linking, err = bar.link(ctx, db)
 		}
 		bar.clear()
-		return a.printReport(name, importResult{Report: report, format: o.format, took: took}, o.skipBad, err)
+		return j.printReport(importResult{report, j.importing.format, took}, err)
 	}
-	switch o.format {
-	case formatLocomo:
-		options := &engine.Options{IndexedText: exchange.LocomoIndexedText()}
-		return a.createAs(ctx, options, "speaker, caption and date", load)
-	case formatJSONL, formatJSON:
-		// Another database keeps its own settings, and the report says what differs.
-		if d := headOf(in); d != nil {
-			return a.createAs(ctx, d.Options(), "", load)
+	if !j.dryRun {
+		return j.createAs(ctx, o, lost, do)
+	}
+	return j.dry(ctx, o, do)
+}
+
+// dry calls do with a copy of the database, or, where there is none, with a new one that is removed.
+func (j *importJob) dry(ctx context.Context, o *engine.Options, do func(*engine.DB) error) error {
+	there := j.exists() == nil
+	if !there {
+		if _, err := os.Stat(j.dir); err == nil { // opening says why it cannot become one
+			names, err := os.ReadDir(j.dir)
+			there = err != nil || len(names) > 0
 		}
 	}
-	return a.create(ctx, nil, load)
+	if !there {
+		temp, err := os.MkdirTemp("", "memdb-dry-run-")
+		if err != nil {
+			return fmt.Errorf("make a folder for the trial: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(temp) }()
+		opts := engine.Options{Clock: j.now}
+		if o != nil {
+			opts.IndexedText, opts.Language = o.IndexedText, o.Language
+		}
+		if opts.MaxFileBytes, err = j.maxFile(); err != nil {
+			return err
+		}
+		db, err := engine.Open(filepath.Join(temp, filepath.Base(j.dir)), &opts)
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(db), db.Close())
+	}
+	return j.create(ctx, nil, func(db *engine.DB) error {
+		err := db.Scratch(ctx, o, do)
+		if errors.Is(err, memory.ErrMismatch) && o != nil { // it has other settings, and keeps them
+			err = db.Scratch(ctx, nil, do)
+		}
+		return err
+	})
 }
 
 // look refuses what cannot be imported, before a database is made of it, and returns
 // the input as if it had not been looked at.
-func (o *importing) look(ctx context.Context, file io.Reader, in *bufio.Reader) (io.Reader, error) {
-	switch o.format {
-	case formatLocomo:
+func (o *importing) look(file io.Reader, in *bufio.Reader) (io.Reader, error) {
+	if o.format == formatLocomo {
 		return firstConversation(in)
-	case formatJSONL, formatJSON:
-		head, _ := in.Peek(exchange.TextHead) // an error comes again when the file is read
-		if err := exchange.CheckText(head); err != nil {
-			return nil, err
-		}
-		var err error
-		o.Origin, err = originOf(ctx, file, in)
-		return in, err
 	}
 	return in, checkHead(in, exchange.Rows(o.format), sizeOf(file))
 }
@@ -236,37 +316,12 @@ func firstConversation(in io.Reader) (io.Reader, error) {
 	return nil, errors.New("it holds no conversation")
 }
 
-// read imports in a format.
-func read(ctx context.Context, db *engine.DB, in io.Reader, o *importing) (exchange.Report, error) {
-	switch o.format {
-	case formatLocomo:
-		return exchange.ImportLocomo(ctx, db, in, &o.Options)
-	case formatJSONL:
-		return exchange.ImportJSONL(ctx, db, in, &o.Options)
-	case formatJSON:
-		return exchange.ImportJSON(ctx, db, in, &o.Options)
-	default:
-		return exchange.ImportVectors(ctx, db, in, exchange.Rows(o.format), &o.Options)
+// read imports in one of memdb's formats that are no JSON.
+func read(ctx context.Context, db *engine.DB, in io.Reader, format string, o *exchange.Options) (exchange.Report, error) {
+	if format == formatLocomo {
+		return exchange.ImportLocomo(ctx, db, in, o)
 	}
-}
-
-// originOf names a file by its content, and goes back to its begin. Another input
-// has no name: it can be read only once.
-func originOf(ctx context.Context, r io.Reader, in *bufio.Reader) (string, error) {
-	f, ok := r.(*os.File)
-	if !ok || sizeOf(r) == 0 {
-		return "", nil
-	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
-	origin, err := exchange.Fingerprint(ctxio.Reader(ctx, f))
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Seek(0, io.SeekStart)
-	in.Reset(f)
-	return origin, err
+	return exchange.ImportVectors(ctx, db, in, exchange.Rows(format), o)
 }
 
 // sizeOf is the size of a file, 0 where it is not known.
@@ -286,61 +341,100 @@ type importTimes struct{ storing, linking time.Duration }
 type importResult struct {
 	exchange.Report
 	format string
-	left   map[string]int // what was left out, nil for memdb's own forms
 	took   importTimes
 }
 
 // printReport tells what was imported, also where it ended early.
-func (a *app) printReport(name string, r importResult, skipBad bool, err error) error {
-	a.warnSkipped(name, r.Report, err)
+func (j *importJob) printReport(r importResult, err error) error {
+	j.warnSkipped(j.name, r.Report, err)
 	for _, note := range r.Notes {
-		a.warn("%s: %s", name, note)
+		j.warn("%s: %s", j.name, note)
 	}
-	seconds := r.took.storing.Seconds()
-	if a.json {
-		out := exchange.NewImported(r.Report, inWords)
-		out.Format, out.LeftOut = r.format, r.left
-		out.Seconds, out.LinkSeconds = seconds, r.took.linking.Seconds()
-		if out.LeftOut == nil {
-			out.LeftOut = map[string]int{}
-		}
-		if failed := a.printJSON(out); err == nil {
-			err = failed
-		}
-	} else {
-		events := ""
-		if r.Events > 0 {
-			events = fmt.Sprintf(", %s events of histories", number(r.Events))
-		}
-		linked := ""
-		if r.took.linking > 0 {
-			linked = fmt.Sprintf(", vectors linked in %.1f s", r.took.linking.Seconds())
-		}
-		a.printf("read %s, stored %s, updated %s%s, unchanged %s, skipped %s%s in %.1f s (%s a second)%s\n",
-			number(r.Read), number(r.Stored), number(r.Updated), r.kinds(), number(r.Unchanged), number(r.Skipped),
-			events, seconds, number(int64(float64(r.Read)/max(seconds, 1e-3))), linked)
-		a.printLeft(r.left)
-	}
+	failed := j.printFigures(&r)
 	switch {
 	case err != nil:
-		return fmt.Errorf("import %s: %w", name, err)
-	case r.Skipped > 0 && r.Skipped == r.Read:
-		return fmt.Errorf("import %s: nothing in it could be stored; check its --format", name)
-	case r.Skipped > 0 && !skipBad:
+		return fmt.Errorf("import %s: %w", j.name, err)
+	case failed != nil:
+		return failed
+	case r.storedNothing():
+		return fmt.Errorf("import %s: %s", j.name, r.whyNothing())
+	case r.Skipped > 0 && !j.skipBad:
 		return fmt.Errorf("import %s: %s of %s records were skipped; mend them and import again, or accept it with --skip-bad",
-			name, number(r.Skipped), number(r.Read))
+			j.name, number(r.Skipped), number(r.Read))
 	}
 	return nil
 }
 
+// printFigures prints the report.
+func (j *importJob) printFigures(r *importResult) error {
+	seconds := r.took.storing.Seconds()
+	if j.json {
+		for _, s := range r.Samples {
+			if err := j.printJSON(map[string]any{"kind": s.Kind, "whose": s.Whose(), "sample": s.Line}); err != nil {
+				return err
+			}
+		}
+		out := exchange.NewImported(r.Report, inWords)
+		out.Format, out.Seconds, out.LinkSeconds = r.format, seconds, r.took.linking.Seconds()
+		if j.dryRun {
+			out.DryRun, out.Kinds = true, r.Kinds
+		}
+		return j.printJSON(out)
+	}
+	if j.dryRun {
+		j.printSamples(r)
+	}
+	events := ""
+	if r.Events > 0 {
+		events = fmt.Sprintf(", %s events of histories", number(r.Events))
+	}
+	linked := ""
+	if r.took.linking > 0 {
+		linked = fmt.Sprintf(", vectors linked in %.1f s", r.took.linking.Seconds())
+	}
+	j.printf("read %s, stored %s, updated %s%s, unchanged %s, skipped %s%s in %.1f s (%s a second)%s\n",
+		number(r.Read), number(r.Stored), number(r.Updated), r.kinds(), number(r.Unchanged), number(r.Skipped),
+		events, seconds, number(int64(float64(r.Read)/max(seconds, 1e-3))), linked)
+	j.printCounts("left out", r.LeftOut)
+	j.printCounts("elsewhere", r.Elsewhere)
+	if len(r.Mapped) > 0 {
+		var parts []string
+		for _, key := range slices.Sorted(maps.Keys(r.Mapped)) {
+			parts = append(parts, escape(key)+" → "+escape(r.Mapped[key]))
+		}
+		j.printf("mapped: %s\n", strings.Join(parts, "; "))
+	}
+	if j.dryRun {
+		j.printf("%s: this was a dry run, and nothing was stored\n", r.format)
+	}
+	return nil
+}
+
+// storedNothing reports whether the database has nothing of the input, now or before.
+func (r *importResult) storedNothing() bool {
+	return r.Stored+r.Updated+r.Unchanged+r.Events == 0 && r.Kinds[exchange.TypeHistory]+r.Kinds[exchange.TypeSpace] == 0
+}
+
+// whyNothing says why nothing was stored, and what to try.
+func (r *importResult) whyNothing() string {
+	switch {
+	case r.Skipped > 0:
+		return "nothing in it could be stored; check its --format"
+	case len(r.LeftOut) > 0:
+		return fmt.Sprintf("nothing was stored: all that it holds was left out; it was read as %s, check its --format", r.format)
+	}
+	return fmt.Sprintf("nothing was stored: it holds no record; it was read as %s, check its --format", r.format)
+}
+
 // kinds says of what kinds the records are that were stored, where there are several.
 func (r *importResult) kinds() string {
-	if r.left == nil && r.Imported[graph.TypeEntity] == 0 {
+	own := slices.Contains(ownFormats, r.format)
+	if own && r.Imported[graph.TypeEntity] == 0 {
 		return ""
 	}
 	var parts []string
 	for _, typ := range memoriesFirst(r.Imported) {
-		if r.left == nil && typ != graph.TypeEntity && typ != exchange.TypeMemory {
+		if own && typ != graph.TypeEntity && typ != exchange.TypeMemory {
 			continue
 		}
 		parts = append(parts, countOf(typ, r.Imported[typ]))
@@ -369,11 +463,12 @@ func (a *app) warnSkipped(name string, r exchange.Report, err error) {
 	}
 }
 
-// progress is a line on the terminal that tells how far an import or export is.
+// progress is a line on a terminal that says how far the work is. There is none with --quiet or --json.
 type progress struct {
 	*app
 	name  string
 	size  int64
+	dry   bool // nothing is stored
 	shown time.Time
 }
 
@@ -381,10 +476,14 @@ type progress struct {
 const progressEvery = 100 * time.Millisecond
 
 func (p *progress) show(r exchange.Report) {
+	done, n := "stored", r.Stored
+	if p.dry {
+		done, n = "tried", r.Read
+	}
 	if p.size > 0 {
-		p.say("%s: %d%%, %s stored", p.name, 100*r.Bytes/p.size, number(r.Stored))
+		p.say("%s: %d%%, %s %s", p.name, 100*r.Bytes/p.size, number(n), done)
 	} else {
-		p.say("%s: %s stored", p.name, number(r.Stored))
+		p.say("%s: %s %s", p.name, number(n), done)
 	}
 }
 
@@ -419,7 +518,7 @@ func (p *progress) link(ctx context.Context, db *engine.DB) (took time.Duration,
 }
 
 func (p *progress) say(format string, args ...any) {
-	if p.errWidth == 0 || p.quiet || p.now().Sub(p.shown) < progressEvery {
+	if p.errWidth == 0 || p.quiet || p.json || p.now().Sub(p.shown) < progressEvery {
 		return
 	}
 	p.shown = p.now()

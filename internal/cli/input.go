@@ -19,6 +19,15 @@ func (a *app) openInput(ctx context.Context, name string) (io.ReadCloser, error)
 	case "-":
 		return a.input(ctx), nil
 	}
+	in, err := a.openFile(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return a.heard(in), nil
+}
+
+// openFile opens a file that is not the input.
+func (a *app) openFile(ctx context.Context, name string) (io.ReadCloser, error) {
 	if a.remote != nil {
 		return a.sentFile(ctx, name)
 	}
@@ -49,7 +58,7 @@ func (a *app) input(ctx context.Context) io.ReadCloser {
 		w.CloseWithError(err)
 	}()
 	context.AfterFunc(ctx, func() { w.CloseWithError(ctx.Err()) })
-	return r
+	return a.heard(r)
 }
 
 // readText is the text that the arguments are, joined by blanks, or that the

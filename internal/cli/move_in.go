@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -135,59 +136,41 @@ func (i *moveInput) guess(name string) (string, error) {
 	return guessFormat(name, i.Reader), nil
 }
 
-// isOwn reports whether memdb itself or a benchmark writes the form. A list of JSON may be one or
-// the other, which its first record tells.
-func (i *moveInput) isOwn(format string) bool {
-	if format != formatJSON {
-		return slices.Contains(ownFormats, format)
-	}
-	at, c := nextByte(i.Reader, 0)
-	if c == '[' {
-		at, c = nextByte(i.Reader, at+1)
-	}
-	switch c {
-	case '{':
-		object := objectAt(i.Reader, at)
-		return object == nil || exchange.IsRecord(object)
-	case '"':
-		return false
-	}
-	return true // it is empty, or malformed
+// isOwn reports whether a form is one of memdb's or of a benchmark that package exchange reads.
+func isOwn(format string) bool {
+	return slices.Contains(ownFormats, format) && format != formatJSONL && format != formatJSON
 }
 
-// moveIn imports what another program keeps.
+// moveIn imports records: those of memdb's own, and of other programs.
 func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing) error {
 	ctx := cmd.Context()
 	if err := in.lockShared(); err != nil {
 		return inputError(name, err)
 	}
-	items := move.Read(move.Format(o.format), &in.Input, &move.Options{Scope: o.Scope, Zone: o.zone})
-	nobody := o.Scope == (memory.Scope{})
-	if nobody {
-		o.Scope = move.Format(o.format).Owner()
+	format := move.Format(o.format)
+	owner := format.Owner()
+	o.Source, o.Zone = owner.Agent, o.zone
+	var options *engine.Options
+	if o.format == formatJSONL || o.format == formatJSON {
+		// Another database keeps its own settings, and the report says what differs.
+		if d := headOf(in.Reader); d != nil {
+			options = d.Options()
+		}
 	}
-	if o.dryRun {
-		return a.preview(ctx, name, items.All(ctx), &o, items.LeftOut())
-	}
-	start := a.now()
+	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: o.zone, Map: o.fields, Table: o.table})
 	all, stop, err := begin(items.All(ctx))
 	defer stop()
 	if err != nil { // what can't be read makes no database
 		return fmt.Errorf("import %s: %w", name, err)
 	}
-	if nobody && o.IntoAgent == "" {
-		a.note("%s: what names no owner is stored for the %s; --user and --agent name another", name, ownerWords(o.Scope))
-	}
-	bar := &progress{app: a, name: filepath.Base(name), size: in.Size}
-	o.Progress = bar.show
-	return a.create(ctx, nil, func(db *engine.DB) error {
-		report, err := exchange.ImportItems(ctx, db, a.ownSpace(ctx, db, o.format, all), &o.Options)
-		took := importTimes{storing: a.now().Sub(start)}
-		if err == nil {
-			took.linking, err = bar.link(ctx, db)
+	job := &importJob{app: a, name: name, size: in.Size, importing: o}
+	return job.run(ctx, options, "", func(db *engine.DB, o *exchange.Options) (exchange.Report, error) {
+		report, err := exchange.ImportItems(ctx, db, a.ownSpace(ctx, db, job.importing.format, all), o)
+		items.Tell(&report)
+		if items.Nobodys() {
+			a.note("%s: what names no owner is stored for the %s; --user and --agent name another", name, ownerWords(owner))
 		}
-		bar.clear()
-		return a.printReport(name, importResult{report, o.format, items.LeftOut(), took}, o.skipBad, err)
+		return report, err
 	})
 }
 
@@ -254,96 +237,34 @@ func takenSpace(ctx context.Context, db *engine.DB, dim int) (bool, error) {
 	}), nil
 }
 
-// ownItems are the items of a form of memdb's own, for a dry run.
-func ownItems(in io.Reader, format string) iter.Seq2[exchange.Item, error] {
-	switch format {
-	case formatLocomo:
-		return exchange.LocomoItems(in)
-	case formatJSONL, formatJSON:
-		return exchange.Lines(in, format == formatJSON)
-	}
-	return exchange.VectorItems(in, exchange.Rows(format))
-}
-
-// preview tells what an import would read, and stores nothing.
-func (a *app) preview(ctx context.Context, name string, items iter.Seq2[exchange.Item, error], o *importing, left map[string]int) error {
-	start := a.now()
-	bar := &progress{app: a, name: filepath.Base(name)}
-	n := 0
-	p, err := exchange.DryRun(ctx, func(yield func(exchange.Item, error) bool) {
-		for item, err := range items {
-			n++
-			bar.say("%s: %s read", bar.name, number(n))
-			if !yield(item, err) {
-				return
-			}
-		}
-	}, &o.Options)
-	bar.clear()
-	a.warnSkipped(name, exchange.Report{Errors: p.Errors, Skipped: p.Skipped}, err)
-	if failed := a.printPreview(p, o.format, left, a.now().Sub(start)); failed != nil {
-		return failed
-	}
-	switch {
-	case err != nil:
-		return fmt.Errorf("import %s: %w", name, err)
-	case p.Skipped > 0 && !o.skipBad:
-		return fmt.Errorf("import %s: %s of %s records cannot be read; mend them, or leave them out with --skip-bad", name, number(p.Skipped), number(p.Read))
-	}
-	return nil
-}
-
-func (a *app) printPreview(p exchange.Preview, format string, left map[string]int, took time.Duration) error {
-	if left == nil {
-		left = map[string]int{}
-	}
-	if a.json {
-		for _, s := range p.Samples {
-			if err := a.printJSON(map[string]any{"kind": s.Kind, "sample": s.Line}); err != nil {
-				return err
-			}
-		}
-		return a.printJSON(exchange.Imported{
-			Format: format, DryRun: true, Kinds: p.Kinds, Read: p.Read, Skipped: p.Skipped, Imported: map[string]int{},
-			Errors: skippedLines(p.Errors), LeftOut: left, Seconds: took.Seconds(),
-		})
-	}
-	for _, kind := range memoriesFirst(p.Kinds) {
-		a.printf("%s\n", a.bold(countOf(kind, p.Kinds[kind])))
-		for _, s := range p.Samples {
+// printSamples shows the first records of each kind, and whose they are.
+func (a *app) printSamples(r *importResult) {
+	for _, kind := range memoriesFirst(r.Kinds) {
+		a.printf("%s\n", a.bold(countOf(kind, r.Kinds[kind])))
+		for _, s := range r.Samples {
 			if s.Kind != kind {
 				continue
 			}
 			line := escape(compactJSON(s.Line))
-			if r, ok := s.Line.(exchange.Record); ok {
-				line = escape(strings.TrimSpace(r.Text))
+			var m struct{ Text string }
+			if raw, ok := s.Line.(json.RawMessage); ok && kind == exchange.TypeMemory && json.Unmarshal(raw, &m) == nil {
+				line = escape(strings.TrimSpace(m.Text))
 			}
-			a.printf("    %s\n", cut(line, max(a.outWidth, 80)-5))
+			a.printf("    %s\n", cut(escape(s.Whose())+": "+line, max(a.outWidth, 80)-5))
 		}
 	}
-	a.printf("%s: read %s, of which %s cannot be read; nothing was stored\n", format, count(p.Read, "record", "records"), number(p.Skipped))
-	a.printLeft(left)
-	return nil
 }
 
-func skippedLines(errs []exchange.LineError) []exchange.Skipped {
-	out := []exchange.Skipped{}
-	for _, e := range errs {
-		out = append(out, exchange.Skipped{Line: e.Line, ID: e.ID, Error: inWords(e.Err)})
-	}
-	return out
-}
-
-// printLeft says what has no place here.
-func (a *app) printLeft(left map[string]int) {
-	if len(left) == 0 {
+// printCounts prints counts by name.
+func (a *app) printCounts(what string, counts exchange.Counts) {
+	if len(counts) == 0 {
 		return
 	}
 	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(left)) {
-		parts = append(parts, number(left[what])+" "+escape(what))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, number(counts[name])+" "+escape(name))
 	}
-	a.printf("left out: %s\n", strings.Join(parts, "; "))
+	a.printf("%s: %s\n", what, strings.Join(parts, "; "))
 }
 
 // parseZone reads the name of a time zone, or an offset from UTC.

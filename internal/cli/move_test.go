@@ -30,10 +30,10 @@ func TestMoveIn(t *testing.T) {
 	lines := parseLines(t, c.ok("import", file, "--user", "ada", "--dry-run", "--json"))
 	last := lines[len(lines)-1]
 	kinds := map[string]any{"memory": 2.0, "message": 2.0, "session": 1.0}
-	if len(lines) != 6 || last["format"] != "chatgpt" || last["dry_run"] != true || last["stored"] != 0.0 || last["read"] != 5.0 || !reflect.DeepEqual(last["kinds"], kinds) {
+	if len(lines) != 6 || last["format"] != "chatgpt" || last["dry_run"] != true || last["stored"] != 5.0 || last["read"] != 5.0 || !reflect.DeepEqual(last["kinds"], kinds) {
 		t.Errorf("a dry run: %v", lines)
 	}
-	if s := lines[0]; s["kind"] != "memory" || s["sample"].(map[string]any)["text"] != "Which kiln?" || s["sample"].(map[string]any)["user"] != "ada" {
+	if s := lines[0]; s["kind"] != "memory" || s["whose"] != "ada/" || s["sample"].(map[string]any)["text"] != "Which kiln?" || s["sample"].(map[string]any)["user"] != "ada" {
 		t.Errorf("a sample: %v", s)
 	}
 	c.fails(exitFailed, "there is no database", "list", "--user", "ada") // a dry run makes none
@@ -52,7 +52,7 @@ func TestMoveIn(t *testing.T) {
 	more := strings.TrimSuffix(chats, "]") + "," + strings.TrimPrefix(strings.ReplaceAll(chats, `"c-1"`, `"c-2"`), "[")
 	imported(t, c.ok("import", c.file("conversations.json", more), "--user", "ada", "--json"), 10, 5, 0, 5, 0)
 
-	if out := c.ok("import", file, "--dry-run"); !strings.Contains(out, "2 memories\n    Which kiln?\n") || !strings.Contains(out, "nothing was stored\nleft out: 1 messages of other branches\n") {
+	if out := c.ok("import", file, "--dry-run"); !strings.Contains(out, "2 memories\n    /chatgpt: Which kiln?\n") || !strings.Contains(out, "left out: 1 messages of other branches\n") || !strings.HasSuffix(out, "nothing was stored\n") {
 		t.Errorf("for people: %q", out)
 	}
 	r := c.run("import", file)
@@ -107,7 +107,7 @@ func TestMoveInWrong(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = c.run("import", c.file("c.json", `[{"mapping":{}}]`), "--format", "chatgpt", "--dry-run")
-	if r.code != exitFailed || !strings.Contains(r.err, "1 of 1 records cannot be read") {
+	if r.code != exitFailed || !strings.Contains(r.err, "nothing in it could be stored") {
 		t.Errorf("a dry run: %+v", r)
 	}
 }
@@ -116,7 +116,7 @@ func TestMoveInWrong(t *testing.T) {
 func TestDryRunOwn(t *testing.T) {
 	c := newCLI(t)
 	for name, text := range map[string]string{
-		"a.jsonl": `{"id":"a","user":"u","text":"one"}` + "\n" + `{"type":"kv","user":"u","key":"k","value":1}` + "\n" + `{"type":"history","memory_id":"x","user":"u","event":"ADD"}` + "\n",
+		"a.jsonl": `{"id":"a","user":"u","text":"one"}` + "\n" + `{"type":"kv","user":"u","key":"k","value":1}` + "\n" + `{"type":"history","memory_id":"x","user":"u","event":"ADD","new_value":"x","timestamp":"2026-01-01"}` + "\n",
 		"a.json":  `[{"id":"a","user":"u","text":"one"},{"type":"kv","user":"u","key":"k","value":1},{"type":"session","session":"s","user":"u"}]`,
 		"b.json":  locomoFile,
 		"b.fbin":  floatRows(2, 1, 0, 0, 1, -1, 0),
@@ -129,7 +129,7 @@ func TestDryRunOwn(t *testing.T) {
 	}
 	c.fails(exitFailed, "there is no database", "stats")
 	r := c.run("import", c.file("a.jsonl", `{"id":"a","user":"u","text":"one"}`+"\n{"), "--dry-run")
-	if r.code != exitFailed || !strings.Contains(r.err, "line 2: malformed JSON") || !strings.Contains(r.err, "1 of 2 records cannot be read") {
+	if r.code != exitFailed || !strings.Contains(r.err, "line 2: malformed JSON") || !strings.Contains(r.err, "1 of 2 records were skipped") {
 		t.Errorf("%+v", r)
 	}
 }
@@ -287,14 +287,14 @@ func TestMoveInSQLite(t *testing.T) {
 	}
 	for says, damage := range map[string]string{
 		"the SQLite file is damaged": string(whole[:1500]),
-		"of no program that is known; its tables are agents, kv_stork, memory_fragmentz": strings.NewReplacer("memory_fragments", "memory_fragmentz", "kv_store", "kv_stork").Replace(string(whole)),
+		`has several tables; name one with --table: "agents" (1 row), "kv_stork" (1 row), "memory_fragmentz" (2 rows)`: strings.NewReplacer("memory_fragments", "memory_fragmentz", "kv_store", "kv_stork").Replace(string(whole)),
 	} {
 		c.fails(exitFailed, says, "import", c.file("other.db", damage))
 	}
 	if err := os.WriteFile(file+"-journal", []byte("\xd9\xd5\x05\xf9"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.fails(exitFailed, "a journal lies beside", "import", file, "--format", "openfang")
+	c.fails(exitFailed, "a journal is next to the SQLite file", "import", file, "--format", "openfang")
 	if err := os.Remove(file + "-journal"); err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,7 @@ func (a *app) create(ctx context.Context, o *engine.Options, fn func(*engine.DB)
 	if err != nil {
 		return err
 	}
-	return a.closing(db, fn(db))
+	return a.closing(db, a.once(ctx, db, fn))
 }
 
 // createAs is create for data that wants settings. A database that holds memories

@@ -51,6 +51,10 @@ type app struct {
 
 	// shell is the shell that the verb is a line of, nil for none.
 	shell *shell
+
+	// requestID is what --request-id says, and attempt what follows from it, nil without it.
+	requestID string
+	attempt   *attempt
 }
 
 // run does what the arguments say and returns the exit code.
@@ -147,7 +151,7 @@ held by another program, 5 damaged.`,
 				a.forwarded = &code
 				return errForwarded
 			}
-			return nil
+			return a.beginAttempt(cmd)
 		},
 	}
 	root.SetFlagErrorFunc(flagError)

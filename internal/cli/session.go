@@ -86,6 +86,7 @@ them.`
 	flags.BoolVar(&opts.NoMemory, "no-memory", false, "keep the text in the message, and store no memory")
 	flags.Func("at", "when it was said (default now), a "+timeForms, timeFlag(&m.At))
 	flags.IntVar(&opts.TrimRemoves, "trim", 0, "remove the oldest messages beyond so many (default none)")
+	a.requestFlag(cmd)
 	complete(cmd, "role", "user", "assistant", "system", "tool")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		ctx := cmd.Context()
@@ -199,7 +200,7 @@ the memory was deleted and its history is gone.`
 		all   bool
 	)
 	ownerFlags(cmd, &owner)
-	cmd.Flags().IntVar(&w.Last, "last", sessions.DefaultWindow, "at most so many messages")
+	cmd.Flags().IntVar(&w.Last, "last", sessions.DefaultWindow, "maximum number of messages")
 	cmd.Flags().IntVar(&w.Tokens, "tokens", 0, "as many as make up so many tokens, at four bytes each")
 	cmd.Flags().BoolVar(&all, "all", false, "everything, also from before a marker")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -286,7 +287,7 @@ func (a *app) sessionListCmd() *cobra.Command {
 	ownerFlags(cmd, &q.Owner)
 	cmd.Flags().StringVar(&q.Channel, "channel", "", "those of this channel, archived ones included")
 	cmd.Flags().BoolVar(&q.Archived, "archived", false, "those that are archived, instead of the others")
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(memory.MaxLimit))
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, limitHelp+", up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&q.After, "after", "", "the page behind this `mark`, which the one before has printed")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLimit(cmd, q.Limit); err != nil {

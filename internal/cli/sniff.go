@@ -27,7 +27,7 @@ var locomoKeys = []string{"sample_id", "conversation", "qa", "event_summary", "o
 // LoCoMo's where its first object has LoCoMo's keys; an object in several lines is a
 // document in a file that says so by its name.
 func guessFormat(name string, in *bufio.Reader) string {
-	if f, ok := vectorFormat(name); ok {
+	if f, ok := vectorFormat(name); ok && !isText(in) {
 		return string(f)
 	}
 	switch at, c := nextByte(in, 0); {
@@ -52,6 +52,14 @@ func vectorFormat(name string) (exchange.Rows, bool) {
 	return "", false
 }
 
+// isText reports whether the input begins as JSON does. The head of a file of vectors has zeros: of the
+// dimensions there are never so many.
+func isText(in *bufio.Reader) bool {
+	head, _ := in.Peek(exchange.VectorHead)
+	_, c := nextByte(in, 0)
+	return (c == '{' || c == '[') && bytes.IndexByte(head, 0) < 0
+}
+
 // headOf looks whether the input begins with the line of a database, nil where it does not.
 func headOf(in *bufio.Reader) *exchange.Database {
 	at, c := nextByte(in, 0)
@@ -62,7 +70,7 @@ func headOf(in *bufio.Reader) *exchange.Database {
 		return nil
 	}
 	var d exchange.Database
-	if exchange.DecodeStrict(objectAt(in, at), &d) != nil || d.Type != exchange.TypeDatabase {
+	if _, err := exchange.DecodeKnown(objectAt(in, at), &d); err != nil || d.Type != exchange.TypeDatabase {
 		return nil // where it is damaged, the import will say so
 	}
 	return &d

@@ -40,6 +40,7 @@ func (a *app) storeCmd() *cobra.Command {
 	flags.BoolVar(&rules, "extract", false, "link it to the people, places, dates and handles in its text, found by rule")
 	models.embedderFlag(cmd)
 	in.flags(cmd)
+	a.requestFlag(cmd)
 	complete(cmd, "kind", "message", "fragment", "fact", "note", "archive", "summary")
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
 		if err := in.scope(cmd, &mem.Scope); err != nil {

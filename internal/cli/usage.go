@@ -65,6 +65,7 @@ func (a *app) usageAddCmd() *cobra.Command {
 	})
 	flags.Func("at", "when it was (default now), a "+timeForms, timeFlag(&r.Time))
 	flags.BoolVar(&opts.WithinBudget, "within-budget", false, "fail where a budget has no room for it")
+	a.requestFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		if err := ownerGiven(r.Owner, "add"); err != nil {

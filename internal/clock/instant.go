@@ -2,6 +2,7 @@ package clock
 
 import (
 	"encoding/json"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -9,8 +10,13 @@ import (
 )
 
 // Instant is a time: written as RFC 3339 in UTC with milliseconds, read in any of the
-// forms of [scalar.Time]. The zero time is no time; null and "" are read as such.
-type Instant struct{ time.Time }
+// forms of [scalar.Reader]. The zero time is no time; null and "" are read as such. A time
+// without an offset is read as UTC, and [Place] puts it into another zone.
+type Instant struct {
+	time.Time
+
+	naive bool // it was read without an offset
+}
 
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
@@ -27,25 +33,30 @@ func (t Instant) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what Parse reads, as a string or a number.
 func (t *Instant) UnmarshalJSON(b []byte) (err error) {
-	t.Time, err = unmarshal(b, scalar.Time)
+	*t, err = unmarshal(b, scalar.Time)
 	return err
 }
 
-func unmarshal(b []byte, parse func(any) (time.Time, error)) (time.Time, error) {
+func unmarshal(b []byte, parse func(any) (time.Time, error)) (t Instant, err error) {
 	s := string(b)
 	if s == "null" || s == `""` {
-		return time.Time{}, nil
+		return Instant{}, nil
 	}
-	if b[0] != '"' {
-		return parse(json.Number(s))
+	var v any = json.Number(s)
+	if b[0] == '"' {
+		if err = json.Unmarshal(b, &s); err != nil {
+			return Instant{}, err
+		}
+		v = s
 	}
-	if err := json.Unmarshal(b, &s); err != nil {
-		return time.Time{}, err
+	if t.Time, err = parse(v); err == nil {
+		m, _ := scalar.Read(v) // parse has read it
+		t.naive = m.Naive
 	}
-	return parse(s)
+	return t, err
 }
 
-// Parse reads an instant in any of the forms of [scalar.Time].
+// Parse reads an instant in any of the forms of [scalar.Reader].
 func Parse(s string) (time.Time, error) { return scalar.Time(s) }
 
 // Expiry is an Instant that something lasts until: read from a bare date, it is the end of
@@ -54,9 +65,45 @@ type Expiry struct{ Instant }
 
 // UnmarshalJSON reads what ParseExpiry reads, as a string or a number.
 func (t *Expiry) UnmarshalJSON(b []byte) (err error) {
-	t.Time, err = unmarshal(b, scalar.End)
+	t.Instant, err = unmarshal(b, scalar.End)
 	return err
 }
 
 // ParseExpiry is Parse, but for a bare date, which is the end of that day.
 func ParseExpiry(s string) (time.Time, error) { return scalar.End(s) }
+
+// Place puts the instants in a value that were read without an offset into a zone. v is a
+// pointer to a value that was decoded from JSON, of structs, pointers and lists.
+func Place(v any, zone *time.Location) {
+	if zone != nil && zone != time.UTC {
+		place(reflect.ValueOf(v), zone)
+	}
+}
+
+func place(v reflect.Value, zone *time.Location) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			place(v.Elem(), zone)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() < reflect.Array { // of bytes or numbers
+			return
+		}
+		for i := range v.Len() {
+			place(v.Index(i), zone)
+		}
+	case reflect.Struct:
+		if v.CanAddr() && v.CanInterface() {
+			if t, ok := v.Addr().Interface().(*Instant); ok {
+				t.Time, t.naive = scalar.Moment{Time: t.Time, Naive: t.naive}.In(zone), false
+				return
+			}
+		}
+		for i := range v.NumField() {
+			if f := v.Field(i); v.Type().Field(i).IsExported() {
+				place(f, zone)
+			}
+		}
+	}
+}

@@ -100,11 +100,18 @@ func TestCluster(t *testing.T) {
 			}
 		}
 	}
+	for i, at := range []string{a.address, b.address, a.address} {
+		out, told, code := v.run(t, "--db", at, "usage", "add", "--user", "user3", "--model", "m", "--request-id", "r1", "--json")
+		if code != 0 || strings.Contains(out, `"repeated":true`) != (i > 0) {
+			t.Error(i, out, told, code)
+		}
+	}
 	for _, c := range []struct {
 		args []string
 		code int
 		want string
 	}{
+		{[]string{"usage", "total", "--user", "user3", "--json"}, 0, `"records":1`},
 		{[]string{"recall", "tea", "--agent", "planner"}, 0, "tea number 7"},
 		{[]string{"recall", "number 7", "--all-scopes", "--limit", "1", "--highlight"}, 0, "tea «number» «7»"},
 		{[]string{"recall", "tea", "--scope", `{"user":"user3"}`, "--scope", `{"user":"user4"}`, "--json"}, 0, `"id":"m4"`},

@@ -22,6 +22,9 @@ var (
 	ErrExists = errors.New("already exists")
 	// ErrConflict: a compare-and-set found another version than the caller expected.
 	ErrConflict = errors.New("conflict")
+	// ErrRequestID: a request has the ID of another one that the client sent before. Nothing was
+	// changed.
+	ErrRequestID = errors.New("request ID used for another request")
 	// ErrAmbiguous: several owners in the scope have a memory with that ID.
 	ErrAmbiguous = errors.New("ambiguous")
 	// ErrTxTooLarge: a transaction went over MaxTxBytes or MaxTxChanges, and was not

@@ -29,6 +29,8 @@
 // without which the crash of a file system that reorders could lose it, and keeps
 // what can wait from taking the last free space, see [FS.KeepFree].
 //
+// A folder that was removed or replaced while it was open is a failure, too: see [FS.Hold].
+//
 // Reads go on throughout. Pebble handles a failed removal, flush or compaction
 // by itself, so none of these poison, but for the time of its Open: see
 // [FS.Strict].
@@ -74,6 +76,7 @@ type FS struct {
 	room room
 	// apart begins the paths of files that are none of the database, see SetApart.
 	apart atomic.Pointer[string]
+	place atomic.Pointer[Place]
 	// tables are those that are being written, by their paths: *table.
 	tables sync.Map
 
@@ -245,6 +248,9 @@ func (f *FS) hidden(c class) bool {
 // guard makes one change to the folder, or withholds it once frozen, and
 // decides what the caller hears of it.
 func (f *FS) guard(op, path string, c class, change func() error) error {
+	if op != "write" && op != "sync" { // by the path: it may lead to the folder of another database
+		_ = f.InPlace()
+	}
 	if failure := f.failure.Load(); failure != nil {
 		if f.hidden(c) {
 			return nil

@@ -17,7 +17,8 @@ import (
 // The lock file must not be read or written: on Unix closing any handle of it
 // releases the lock. So who holds it is told by a second file.
 const (
-	lockName   = "memdb.lock"
+	// LockName is the file whose lock is that of a folder.
+	LockName   = "memdb.lock"
 	holderName = "memdb.holder"
 	// maxHolderBytes bounds what is read of a holder file.
 	maxHolderBytes = 4096
@@ -90,7 +91,7 @@ func HoldDir(fsys vfs.FS, dir string) (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
-	path := fsys.PathJoin(canonical, lockName)
+	path := fsys.PathJoin(canonical, LockName)
 	if _, err := fsys.Stat(path); err != nil {
 		return noLock{}, nil
 	}
@@ -125,7 +126,7 @@ func lockDir(fsys vfs.FS, dir string, h Holder, share func(path string, err erro
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	l := &dirLock{fsys: fsys, holderPath: fsys.PathJoin(canonical, holderName)}
-	return l.take(dir, fsys.PathJoin(canonical, lockName), h, share)
+	return l.take(dir, fsys.PathJoin(canonical, LockName), h, share)
 }
 
 // take locks the file of a path, and says who holds what has the name of: a folder, or a file.
@@ -146,6 +147,8 @@ func (l *dirLock) take(of, path string, h Holder, share func(path string, err er
 		}
 		return nil, fmt.Errorf("lock %s: %w", of, err)
 	}
+	l.file.path = path
+	l.file.info, _ = identify(l.fsys, path) // nil: it is not told from another
 	if err := writeHolder(l.fsys, l.holderPath, h); err != nil {
 		// A full disk must not keep a database from being opened, which may be
 		// what it takes to free space. But another's name must not stay there.
@@ -187,6 +190,7 @@ const sharingViolation = syscall.Errno(32)
 type dirLock struct {
 	fsys       vfs.FS
 	lock       io.Closer
+	file       anchored // the lock file
 	holderPath string
 	goes       string // the lock file, where it goes with the lock
 	once       sync.Once
@@ -194,12 +198,15 @@ type dirLock struct {
 
 // Close removes the holder file while the lock still protects it, then
 // releases the lock. One that can't be removed is no failure: it only outlives
-// its holder. Close may be called again.
+// its holder. Where the lock file was removed or replaced, the files of that name
+// are another's and stay. Close may be called again.
 func (l *dirLock) Close() (err error) {
 	l.once.Do(func() {
-		_ = l.fsys.Remove(l.holderPath)
-		if l.goes != "" {
-			_ = l.fsys.Remove(l.goes) // who waits for it finds that it is gone, and makes another
+		if l.file.info == nil || !l.file.moved() {
+			_ = l.fsys.Remove(l.holderPath)
+			if l.goes != "" {
+				_ = l.fsys.Remove(l.goes) // who waits for it finds that it is gone, and makes another
+			}
 		}
 		err = l.lock.Close()
 	})

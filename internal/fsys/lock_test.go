@@ -2,6 +2,7 @@ package fsys_test
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,5 +165,47 @@ func TestLockDirFails(t *testing.T) {
 		if _, ok := errors.AsType[*fsys.LockedError](err); ok {
 			t.Errorf("%s: reported as held: %v", name, err)
 		}
+	}
+}
+
+// TestLockOfAnother verifies that who closes a lock whose file was removed leaves the files of the
+// one who has locked the same name since.
+func TestLockOfAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		lock func(path string) (io.Closer, error)
+		file string // behind the path
+	}{
+		"folder": {func(path string) (io.Closer, error) {
+			if err := os.MkdirAll(path, 0o700); err != nil {
+				return nil, err
+			}
+			return fsys.LockDir(fsys.Disk, path, holder)
+		}, "/memdb.lock"},
+		"file": {func(path string) (io.Closer, error) { return fsys.LockFile(fsys.Disk, path, holder) }, ".lock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "db")
+			first, err := c.lock(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(path + c.file); err != nil {
+				t.Skip("the system keeps files that are open") // Windows
+			}
+			second, err := c.lock(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := first.Close(); err != nil {
+				t.Fatal(err)
+			}
+			_, err = c.lock(path)
+			if locked, ok := errors.AsType[*fsys.LockedError](err); !ok || locked.Holder == nil {
+				t.Errorf("a third is not told who holds it: %v", err)
+			}
+			if err := second.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }

@@ -39,7 +39,7 @@ var (
 	folderNames = []rule{
 		{pattern: "memdb.json", want: aFile, most: mostSettings},
 		{pattern: "memdb.json.new", want: aFile},
-		{pattern: lockName, want: aFile},
+		{pattern: LockName, want: aFile},
 		{pattern: holderName, want: aFile},
 		{pattern: "memdb.mark", want: aFile},
 		{pattern: "vectors-*", want: aFile},

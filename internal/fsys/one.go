@@ -18,7 +18,9 @@ const (
 	// FileDamaged is what Salvage has not used.
 	FileDamaged = ".damaged"
 
-	fileLock   = ".lock"
+	// FileLock is the file whose lock is that of the database.
+	FileLock = ".lock"
+
 	fileHolder = ".holder"
 )
 
@@ -40,8 +42,8 @@ func lockBeside(files vfs.FS, path string, h Holder, share func(path string, err
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	at := files.PathJoin(dir, files.PathBase(path))
-	l := &dirLock{fsys: files, holderPath: at + fileHolder, goes: at + fileLock}
-	return l.take(path, at+fileLock, h, share)
+	l := &dirLock{fsys: files, holderPath: at + fileHolder, goes: at + FileLock}
+	return l.take(path, at+FileLock, h, share)
 }
 
 // Kind is what a name leads to.

@@ -1,113 +1,257 @@
 package scalar
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
-// The sizes of an integer that is a time. As many seconds as milliseconds begin at: the year
-// 5138 in seconds, 3 March 1973 in milliseconds. Fewer than leastSeconds are no time but a
-// year, a month or a day that was written as a number: 2026, 202601, 20260131.
-const (
-	leastMillis  = 100_000_000_000
-	leastSeconds = 100_000_000
-)
+// TimeForms says what to write for a time.
+const TimeForms = "give RFC 3339 as 2026-01-02T15:04:05Z, a date as 2026-01-02, RFC 2822 as 2 Jan 2026 15:04:05 +0000, or seconds, milliseconds, microseconds or nanoseconds since 1970"
 
-// The years that RFC 3339 can write. The first millisecond of year 1 is the zero time.
-const minYear, maxYear = 1, 9999
+// ErrUnset is the error of what stands for no time: the number 0; the zero time of Go and
+// other languages, 0001-01-01T00:00:00; and the beginning of 1970, which is how the database
+// stores that there is no time.
+var ErrUnset = errors.New("stands for no time")
 
-// TimeForms is what to write for a time.
-const TimeForms = "give RFC 3339 as 2026-01-02T15:04:05Z, a date as 2026-01-02, or integer seconds or milliseconds since 1970"
+// Moment is a time as it was written, with every digit to the nanosecond.
+type Moment struct {
+	time.Time // in UTC
+	// Naive: it was written without an offset. Time is then what was written, taken as UTC.
+	Naive bool
+	// Date: it was written without a time of day.
+	Date bool
+}
 
-// Time reads a moment, to the millisecond. It is the one place where a time that was written
-// is read, whoever wrote it. The forms are a time.Time, RFC 3339, a bare date (midnight UTC),
-// and an integer since 1970, as a number or a string of digits: of 100,000,000,000 or more
-// milliseconds, of less seconds, and likewise before 1970. An integer of less than 100,000,000
-// and a year outside 1 to 9999 are an error.
-func Time(v any) (time.Time, error) {
-	switch v := v.(type) {
-	case time.Time:
-		return within(v, v.UTC().Truncate(time.Millisecond))
-	case string:
-		if t, ok := Written(v); ok {
-			return within(v, t)
-		}
-		if n, err := strconv.ParseInt(v, 10, 64); err == nil {
-			return fromInteger(n)
-		}
-	case json.Number:
-		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-			return fromInteger(n)
-		}
-	default:
-		if n, ok := NumberOf(v); ok && n.Integer {
-			if i := int64(n.Magnitude); i >= 0 {
-				if n.Negative {
-					i = -i
-				}
-				return fromInteger(i)
-			}
-		}
+// zeroTime is year 1 as it was written, in any zone.
+func (m Moment) zeroTime(zone *time.Location) bool {
+	return m.In(zone).IsZero() || m.Naive && m.IsZero()
+}
+
+// In is the instant of the moment in UTC, where a moment without an offset is in a zone, nil
+// for UTC. A time of day that a zone skips when its clocks go forward is read with the offset
+// from before: 02:30 is 03:30. Of a time of day that comes twice the first is read.
+func (m Moment) In(zone *time.Location) time.Time {
+	if !m.Naive || zone == nil || zone == time.UTC {
+		return m.Time
 	}
-	return time.Time{}, noTime(v, TimeForms)
+	// Transitions are further apart than two days, so the offsets of a day before and after
+	// are those on both sides of a transition nearby.
+	at := func(t time.Time) time.Time {
+		_, offset := t.In(zone).Zone()
+		return m.Add(-time.Duration(offset) * time.Second)
+	}
+	before, after := at(m.AddDate(0, 0, -1)), at(m.AddDate(0, 0, 1))
+	shows := func(t time.Time) bool {
+		_, offset := t.In(zone).Zone()
+		return t.Add(time.Duration(offset) * time.Second).Equal(m.Time)
+	}
+	if !shows(before) && shows(after) {
+		return after
+	}
+	return before
 }
 
-// Millis is Time in Unix milliseconds, false for what is no time.
+// Reader reads times. It is the one place where a time that was written is read, whoever
+// wrote it.
+//
+// The forms are a time.Time; a text in ISO 8601, RFC 3339, RFC 9557, RFC 2822 or as date(1),
+// asctime and other programs write a date in English; and a number since 1970, also as a text.
+// docs/cli.md lists them. A text is at most MaxTime bytes long.
+//
+// A number is of seconds where its magnitude is below 100,000,000,000 (the year 5138), and
+// otherwise of the first of milliseconds, microseconds and nanoseconds that puts it within the
+// years 1 to 9999. One of a magnitude below 100,000,000 is no time but a year, a month or a
+// day that was written as a number: 2026, 202601, 20260131.
+type Reader struct {
+	// Zone is that of times without an offset, nil for UTC.
+	Zone *time.Location
+}
+
+// Time reads a time that is to be kept or to be looked up, to the millisecond and in UTC: what
+// is finer is cut off. The two instants that stand for no time are an error that is ErrUnset.
+func (r Reader) Time(v any) (time.Time, error) {
+	m, err := Read(v)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.finish(v, m)
+}
+
+// End is Time of what lasts until then: a date without a time of day is the last millisecond of
+// that day.
+func (r Reader) End(v any) (time.Time, error) {
+	m, err := Read(v)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.finish(v, m.End())
+}
+
+// End is the moment itself, or the last millisecond of a date.
+func (m Moment) End() Moment {
+	if m.Date {
+		m.Time = m.AddDate(0, 0, 1).Add(-time.Millisecond)
+	}
+	return m
+}
+
+func (r Reader) finish(v any, m Moment) (time.Time, error) {
+	t := m.In(r.Zone).Truncate(time.Millisecond)
+	switch {
+	case m.zeroTime(r.Zone), t.UnixMilli() == 0:
+		return time.Time{}, unset(v)
+	case !inYears(t):
+		return time.Time{}, badYear(v)
+	}
+	return t, nil
+}
+
+// Time is that of a Reader of UTC.
+func Time(v any) (time.Time, error) { return Reader{}.Time(v) }
+
+// End is that of a Reader of UTC.
+func End(v any) (time.Time, error) { return Reader{}.End(v) }
+
+// Millis is a time to compare others with, in Unix milliseconds, false for what is no time. The
+// instants that stand for no time are bounds like all others.
 func Millis(v any) (int64, bool) {
-	t, err := Time(v)
-	return t.UnixMilli(), err == nil
+	m, err := Read(v)
+	return m.UnixMilli(), err == nil
 }
 
-// Written reads a string that is a time by its form: RFC 3339, or a bare date.
+// Written reads a text that is a time by its form, and so is no number.
 func Written(s string) (time.Time, bool) {
-	const shortest = len(time.DateOnly)
-	if len(s) < shortest || s[4] != '-' {
+	if len(s) > MaxTime {
 		return time.Time{}, false
 	}
-	for _, layout := range []string{time.RFC3339, time.DateOnly} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC().Truncate(time.Millisecond), true
+	if _, isNumber := numberIn(strings.TrimSpace(s)); isNumber {
+		return time.Time{}, false
+	}
+	m, err := ofText(s)
+	return m.Time, err == nil
+}
+
+// Read reads a time in any form, as it was written.
+func Read(v any) (Moment, error) {
+	switch v := v.(type) {
+	case time.Time:
+		m := Moment{Time: v.UTC()}
+		if !inYears(m.Time) {
+			return m, badYear(v)
+		}
+		return m, nil
+	case string:
+		if n, ok := numberIn(strings.TrimSpace(v)); ok {
+			return ofNumber(v, n)
+		}
+		return ofText(v)
+	}
+	if n, ok := NumberOf(v); ok {
+		return ofNumber(v, n)
+	}
+	return Moment{}, noTime(v, TimeForms)
+}
+
+// numberIn is the number that a text is in decimal digits, with an exponent or without.
+func numberIn(s string) (Number, bool) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case isDigit(c), c == '.', i > 0 && c|0x20 == 'e':
+		case (c == '-' || c == '+') && (i == 0 || s[i-1]|0x20 == 'e'):
+		default:
+			return Number{}, false
 		}
 	}
-	return time.Time{}, false
+	return NumberOf(json.Number(strings.TrimPrefix(s, "+")))
 }
 
-// End is Time of what lasts until then: a bare date is the last millisecond of that day.
-func End(v any) (time.Time, error) {
-	t, err := Time(v)
-	if s, ok := v.(string); ok && err == nil && len(s) == len(time.DateOnly) && s[4] == '-' {
-		t = t.Add(24*time.Hour - time.Millisecond)
-	}
-	return t, err
-}
+// The magnitudes of numbers that are times.
+const (
+	leastSeconds = 100_000_000     // 3 March 1973, and before 1970 as far from it
+	leastMillis  = 100_000_000_000 // likewise
+)
 
-func fromInteger(n int64) (time.Time, error) {
+// The years that RFC 3339 can write.
+const minYear, maxYear = 1, 9999
+
+// ofNumber reads a number since 1970. Of what is no integer a float64 keeps the microseconds.
+func ofNumber(v any, n Number) (Moment, error) {
+	size := math.Abs(n.Float)
 	switch {
-	case -leastSeconds < n && n < leastSeconds:
-		if 1000 <= n && n <= maxYear {
-			return time.Time{}, noTime(n, fmt.Sprintf("write %d-01-01 for the beginning of that year", n))
+	case size == 0:
+		return Moment{}, unset(v)
+	case size < leastSeconds:
+		if n.Integer && !n.Negative && 1000 <= n.Magnitude && n.Magnitude <= maxYear {
+			return Moment{}, noTime(v, fmt.Sprintf("write %d-01-01 for the beginning of that year", n.Magnitude))
 		}
-		return time.Time{}, noTime(n, "an integer is seconds or milliseconds since 1970, and of nine digits at least; "+TimeForms)
-	case -leastMillis < n && n < leastMillis:
-		return within(n, time.Unix(n, 0))
+		return Moment{}, noTime(v, "a number is of seconds, milliseconds, microseconds or nanoseconds since 1970, and of nine digits at least; "+TimeForms)
+	case !n.Integer && size >= math.MaxInt64:
+		return Moment{}, badYear(v)
 	}
-	return within(n, time.UnixMilli(n))
+	unit := time.Second
+	if size >= leastMillis {
+		unit = time.Millisecond
+	}
+	for ; unit >= time.Nanosecond; unit /= 1000 {
+		if m := (Moment{Time: n.since1970(unit)}); inYears(m.Time) {
+			return m, nil
+		}
+		if unit == time.Second {
+			break
+		}
+	}
+	return Moment{}, badYear(v)
 }
 
-// within refuses years that RFC 3339 cannot write.
-func within(v any, t time.Time) (time.Time, error) {
-	if y := t.UTC().Year(); y < minYear || y > maxYear {
-		return time.Time{}, noTime(v, fmt.Sprintf("its year is not within %d and %d; check its unit", minYear, maxYear))
+// since1970 is the time of so many units.
+func (n Number) since1970(unit time.Duration) time.Time {
+	ofSecond := uint64(time.Second / unit)
+	if !n.Integer {
+		whole, part := math.Modf(n.Float / float64(ofSecond))
+		micros := math.Round(part * 1e6)
+		return time.Unix(int64(whole), int64(micros)*1000).UTC()
 	}
-	return t.UTC(), nil
+	seconds, part := int64(n.Magnitude/ofSecond), int64(n.Magnitude%ofSecond)*int64(unit)
+	if n.Negative {
+		seconds, part = -seconds, -part
+	}
+	return time.Unix(seconds, part).UTC()
 }
 
-func noTime(v any, why string) error {
-	s := fmt.Sprint(v)
-	if text, ok := v.(string); ok {
-		s = strconv.Quote(text)
+func inYears(t time.Time) bool { return minYear <= t.Year() && t.Year() <= maxYear }
+
+func badYear(v any) error {
+	return noTime(v, fmt.Sprintf("its year is not within %d and %d; check its unit", minYear, maxYear))
+}
+
+func unset(v any) error {
+	return fmt.Errorf("%s %w; leave it out, or give a time that is a millisecond away from it", quoted(v), ErrUnset)
+}
+
+func noTime(v any, why string) error { return fmt.Errorf("%s is no time: %s", quoted(v), why) }
+
+// quoted is a value in a message.
+func quoted(v any) string {
+	const most = 60
+	text, ok := v.(string)
+	switch {
+	case ok && len(text) > most:
+		return fmt.Sprintf("%.*q…", most, text)
+	case ok:
+		return strconv.Quote(text)
 	}
-	return fmt.Errorf("%s is no time: %s", s, why)
+	return fmt.Sprint(v)
+}
+
+// dayOf is a date of the calendar.
+func dayOf(year, month, day int) (time.Time, bool) {
+	t := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+	y, m, d := t.Date()
+	return t, cmp.Or(y-year, int(m)-month, d-day) == 0
 }

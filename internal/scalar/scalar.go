@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"strconv"
+	"strings"
 )
 
 // Key encodes a scalar so that two values are equal exactly where their keys are: the
@@ -63,6 +64,17 @@ func TextOf(key string) (string, bool) {
 		return "", false
 	}
 	return key[1:], true
+}
+
+// TextOrNumber is the string or the json.Number of a key, nil where the key is of neither.
+func TextOrNumber(key string) any {
+	if text, ok := TextOf(key); ok {
+		return text
+	}
+	if digits, ok := strings.CutPrefix(key, numberMark); ok {
+		return json.Number(digits)
+	}
+	return nil
 }
 
 // BoolKey is the key of a boolean.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -160,6 +161,7 @@ func (e *evaluation) holds(f filter.Filter, among *roaring.Bitmap) (*roaring.Bit
 type condition struct {
 	filter.Condition
 	field Field
+	timed bool // it compares values of the metadata with times
 }
 
 // conditionOf is the condition that f is, false for All, Any and Negation.
@@ -169,10 +171,16 @@ func conditionOf(f filter.Filter) (condition, bool) {
 		return condition{}, false
 	}
 	at, err := FieldOf(c.Field)
-	return condition{c, at}, err == nil
+	if err != nil {
+		return condition{}, false
+	}
+	return condition{c, at, filter.IsOfTimes(at.Field, c)}, true
 }
 
 func (e *evaluation) condition(c *condition, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	if c.timed && !e.st.Columns && among.GetCardinality() <= fewRecords {
+		return e.looked(c, among) // instead of all values of the field
+	}
 	set, inside, ok, err := e.postingsOf(c)
 	switch {
 	case err != nil:
@@ -337,7 +345,11 @@ func (e *evaluation) cost(f filter.Filter) int {
 		return e.cost(f.Filter)
 	}
 	c, _ := conditionOf(f)
-	if posted(e.st, &c) {
+	switch {
+	case !posted(e.st, &c):
+	case c.timed: // it reads all values of the field
+		return costColumn
+	default:
 		return costPostings
 	}
 	if _, ok := column(e.st, &c); ok {
@@ -459,7 +471,7 @@ func posted(st *state.State, c *condition) bool {
 	switch {
 	case c.Op == filter.OpExists:
 		return c.field.Always || class != 0
-	case !c.Op.IsEquality():
+	case !c.Op.IsEquality() && !c.timed:
 		return false
 	case number == layout.FieldSource && slices.ContainsFunc(c.Values, isEmptyText):
 		return false // see partly
@@ -519,10 +531,18 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 		set, err = withField(e.ctx, st, number)
 		return set, true, true, err
 	}
-	inside = c.Op == filter.OpEq || c.Op == filter.OpIn
+	inside = c.Op != filter.OpNe && c.Op != filter.OpNin
 	set = roaring.New()
+	if c.timed && number != 0 {
+		if set, err = withTimes(e.ctx, st, number, filter.TimeTest(c.Condition)); err != nil {
+			return nil, false, false, err
+		}
+	}
 	none := false
 	for _, v := range c.Values {
+		if _, isTime := v.(time.Time); isTime || !c.Op.IsEquality() {
+			continue // see withTimes
+		}
 		key, ok := scalar.Key(v)
 		if !ok || len(key) > memory.MaxIndexedValue && class == 0 {
 			return nil, false, false, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -192,6 +193,14 @@ func WithValue(st *state.State, field uint16, key string) (*roaring.Bitmap, erro
 // withField is the set of documents that have any value of a field, visible or not.
 func withField(ctx context.Context, st *state.State, field uint16) (*roaring.Bitmap, error) {
 	set, err := st.Index.FindField(ctx, st.Postings, field)
+	return set, state.TextError(readingFilters, err)
+}
+
+// withTimes is the set of documents, visible or not, that have a value of a field which passes the
+// test of a condition on times. What is a time is decided here and not when a value is stored, so
+// that the index never holds what an older reader of times made of a value.
+func withTimes(ctx context.Context, st *state.State, field uint16, test func(v any) bool) (*roaring.Bitmap, error) {
+	set, err := st.Index.FindValues(ctx, st.Postings, field, func(key string) bool { return test(scalar.TextOrNumber(key)) })
 	return set, state.TextError(readingFilters, err)
 }
 

@@ -20,6 +20,9 @@ import (
 const (
 	// CopyDir is where a copy of the store lies while a backup reads it.
 	CopyDir = Dir + ".backup"
+	// ScratchDir has the folders of databases that are made to try something, see [Store.LinkTo]. Its
+	// name begins with CopyDir, as of all that is none of the database.
+	ScratchDir = CopyDir + ".scratch"
 	// copyBudget is the RAM of who looks into a copy.
 	copyBudget = 16 << 20
 	// mostCopies bounds the tries to copy a store.
@@ -88,6 +91,16 @@ func (s *Store) copyTo(dir string) (*Copy, error) {
 	return c, nil
 }
 
+// LinkTo makes a folder with the store as of now, of hard links to its tables. Reads and writes
+// continue meanwhile. The folder must be within ScratchDir and must not exist.
+func (s *Store) LinkTo(dir string) error {
+	s.flushAll() // what only the log holds would be copied
+	if err := s.FS.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return cmp.Or(s.linkTo(s.FS.PathJoin(dir, Dir)), s.Failed())
+}
+
 // linkTo makes the files of a copy. Pebble panics where the folder of a marker cannot be synced, as
 // it must for the store itself.
 func (s *Store) linkTo(dir string) (err error) {
@@ -100,12 +113,19 @@ func (s *Store) dropCopy() error {
 	return s.FS.RemoveAll(s.FS.PathJoin(s.config.Dir, CopyDir))
 }
 
-// dropLeftCopy removes what a backup has left that was interrupted.
+// dropLeftCopy removes what an interrupted backup or trial has left.
 func (s *Store) dropLeftCopy() error {
-	if _, err := s.FS.Stat(s.FS.PathJoin(s.config.Dir, CopyDir)); err != nil || s.config.ReadOnly {
+	if s.config.ReadOnly {
 		return nil
 	}
-	return s.dropCopy()
+	var errs []error
+	for _, name := range []string{CopyDir, ScratchDir} {
+		path := s.FS.PathJoin(s.config.Dir, name)
+		if _, err := s.FS.Stat(path); err == nil {
+			errs = append(errs, s.FS.RemoveAll(path))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Close ends a copy and removes its files.

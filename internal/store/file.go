@@ -61,6 +61,9 @@ const (
 	Convert = "make a folder of it: memdbctl convert SRC DEST"
 )
 
+// Place is the file system and the path of the file.
+func (f *File) Place() (vfs.FS, string) { return f.files, f.path }
+
 // FileConfig is what a File is opened with.
 type FileConfig struct {
 	Files    vfs.FS

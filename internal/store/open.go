@@ -20,6 +20,8 @@ import (
 const (
 	// Dir is the folder of the store within that of the database.
 	Dir = "store"
+	// LockName is the file of Pebble's lock in the folder of the database.
+	LockName = Dir + "/LOCK"
 	// formatVersion is fixed, so that a newer Pebble does not make a database
 	// that an older memdb cannot open.
 	formatVersion = pebble.FormatValueSeparation

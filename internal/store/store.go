@@ -114,6 +114,12 @@ func New(c Config) *Store {
 // Again is a store of the same folder that was not opened yet.
 func (s *Store) Again() *Store { return New(s.config) }
 
+// Base is the file system below FS.
+func (s *Store) Base() vfs.FS { return s.config.Base }
+
+// Reserve is how much of the disk is to be kept free, as it was configured.
+func (s *Store) Reserve() int64 { return s.config.Reserve }
+
 func (s *Store) opening() string { return "open " + s.config.Dir }
 
 // Shares are what the block cache and a memtable get of the memory budget, in bytes.
@@ -137,13 +143,15 @@ func (s *Store) Failed() error {
 
 // Fail makes every later call return ErrFailed.
 func (s *Store) Fail(cause error) {
-	mend := "mend the cause"
+	do := "close it, mend the cause, and open it again: everything that was acknowledged is there"
 	if fsys.IsFull(cause) {
-		mend = "make room on the disk"
+		do = "close it, make room on the disk, and open it again: everything that was acknowledged is there"
+	} else if _, ok := errors.AsType[*fsys.MovedError](cause); ok {
+		do = "close it and open it again, where its folder is now: everything that was acknowledged is in the folder that was opened, which may have another name"
 	}
 	first := s.failure.CompareAndSwap(nil, &fault.Error{
 		Kind: fault.ErrFailed, What: "use the database " + s.config.Dir, Why: "it has failed", Cause: cause,
-		Do: "close it, " + mend + ", and open it again: everything that was acknowledged is there",
+		Do: do,
 	})
 	if first {
 		s.config.Log.Error("the database has failed", "dir", s.config.Dir, "cause", cause)

@@ -75,12 +75,17 @@ func Limit(doing string, limit, otherwise int) (int, error) {
 	return limit, nil
 }
 
-// Time refuses an instant outside of the years that RFC 3339 can write.
+// Time refuses an instant outside of the years that RFC 3339 can write, and the millisecond at
+// which 1970 begins, which is how it is stored that there is no time.
 func Time(doing, what string, t time.Time) error {
 	// In Unix milliseconds: the first of year 1 and the last of 9999.
 	const first, last = -62135596800000, 253402300799999
-	if ms := t.UnixMilli(); !t.IsZero() && (ms < first || ms > last) {
+	switch ms := t.UnixMilli(); {
+	case t.IsZero():
+	case ms < first || ms > last:
 		return fault.Invalid(doing, "its "+what+" is outside the years 1 to 9999", "check its unit")
+	case ms == 0:
+		return fault.Invalid(doing, "its "+what+" is the beginning of 1970, which stands for no time", "leave it out, or give a time that is a millisecond away from it")
 	}
 	return nil
 }

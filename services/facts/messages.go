@@ -31,10 +31,7 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return err
 	}
-	speaker, known := messages.Speaker(read.Role)
-	if !known && read.Role != "" {
-		speaker = read.Role // which is refused by its name
-	}
+	speaker, _ := messages.Speaker(read.Role)
 	*m = Message{llm.Role(speaker), read.Text}
 	if len(read.Parts)+len(read.ToolCalls)+len(read.Extra) > 0 {
 		m.Content = read.Said()

@@ -72,8 +72,17 @@ func (f *Facts) post(ctx context.Context, tx *engine.Tx, e errand) (key string, 
 }
 
 // flushGraph does all errands, and returns what became of the one with a key. An error says
-// that it, or one before it, was not done.
+// that it, or one before it, was not done. Within an attempt the errands are done once it has
+// committed, and nothing is returned of them.
 func (f *Facts) flushGraph(ctx context.Context, kv entries.KV, key string) (graphs.Applied, error) {
+	after := engine.AfterCommit(ctx, func() {
+		if _, err := f.flushGraph(engine.Apart(ctx), kv, key); err != nil {
+			f.Logger.Warn("the graph follows later", "error", err)
+		}
+	})
+	if after {
+		return graphs.Applied{}, nil
+	}
 	select {
 	case f.outbox.turn <- struct{}{}:
 		defer func() { <-f.outbox.turn }()

@@ -33,6 +33,8 @@ type Call struct {
 	reach *reach
 	// inner is what another node says of it, nil for a call of a client.
 	inner *inner
+	// attempt is the one at a request with an ID, nil for a call without one.
+	attempt *engine.Attempt
 }
 
 // Context ends with the client, the time limit of the route, and the server.

@@ -161,7 +161,7 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock, inner: of}
 	err = e.guarded(func() error {
 		if s.o.Shards == nil {
-			return e.route.Handle(c)
+			return e.run(c)
 		}
 		return e.sharded(c, of)
 	})

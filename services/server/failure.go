@@ -58,6 +58,7 @@ var kinds = []struct {
 	{memory.ErrNotFound, http.StatusNotFound, "not_found"},
 	{memory.ErrExists, http.StatusConflict, "exists"},
 	{memory.ErrConflict, http.StatusConflict, "conflict"},
+	{memory.ErrRequestID, http.StatusUnprocessableEntity, "request_id"},
 	{memory.ErrAmbiguous, http.StatusConflict, "ambiguous"},
 	{memory.ErrMismatch, http.StatusConflict, "mismatch"},
 	{memory.ErrUnknownAgent, http.StatusConflict, "unknown_agent"},

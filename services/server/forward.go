@@ -190,8 +190,8 @@ func (e *endpoint) once(c *Call, named int, body []byte) error {
 		return e.route.Merge(c, &Parts{e: e, c: c, body: body})
 	case away != nil:
 		return e.forward(c, away.shard, named >= 0, body)
-	case errors.Is(err, memory.ErrNotOwner) && c.reach.bound >= 0 && c.reach.reads:
-		// It went to another node meanwhile. A write may have been kept, so its client has to look.
+	case errors.Is(err, memory.ErrNotOwner) && c.reach.bound >= 0 && (c.reach.reads || repeatable(c.R)):
+		// It went to another node meanwhile. A write without an ID may have been kept, so its client has to look.
 		return e.forward(c, c.reach.bound, named >= 0, body)
 	}
 	return err
@@ -201,7 +201,7 @@ func (e *endpoint) once(c *Call, named int, body []byte) error {
 func (e *endpoint) local(c *Call, named int, body []byte) error {
 	if named < 0 {
 		c.R.Body = io.NopCloser(bytes.NewReader(body))
-		return e.route.Handle(c)
+		return e.run(c)
 	}
 	c.reach.part = true
 	return e.within(c, named, body)
@@ -216,7 +216,7 @@ func (e *endpoint) within(c *Call, shard int, body []byte) error {
 		return err
 	}
 	c.R.Body = io.NopCloser(bytes.NewReader(body))
-	return e.route.Handle(c)
+	return e.run(c)
 }
 
 // What a node answers that does not serve the shard, and how often others are asked.
@@ -296,13 +296,13 @@ func (s *Server) send(c *Call, shard int, part bool, body []byte) (*http.Respons
 		if c.Context().Err() != nil {
 			return nil, c.Context().Err()
 		}
-		if dial, ok := errors.AsType[*net.OpError](err); !ok || dial.Op != "dial" {
+		if dial, ok := errors.AsType[*net.OpError](err); (!ok || dial.Op != "dial") && !repeatable(c.R) {
 			return nil, &memory.Error{
 				Kind: memory.ErrUnavailable, What: "ask the node of the shard", Why: "the connection broke before its answer", Cause: err,
 				Do: "see whether what was asked was done, and ask again",
 			}
 		}
-		failed = err // nothing was sent
+		failed = err // nothing was sent, or it may be sent again
 	}
 	return nil, errMoving{&memory.Error{
 		Kind: memory.ErrUnavailable, What: "ask the node of the shard", Why: "it does not answer, or the shard is moving", Cause: failed,

@@ -35,7 +35,7 @@ func (s *Server) OpenAPI() ([]byte, error) {
 			item = object{}
 			paths[path] = item
 		}
-		item[strings.ToLower(method)] = b.operation(r, path)
+		item[strings.ToLower(method)] = b.operation(r, path, r.once(s.o.MaxBody))
 	}
 	b.schemas["Error"] = object{
 		"type": "object", "required": []string{"error"},
@@ -77,7 +77,7 @@ type apiBuilder struct {
 
 var pathParam = regexp.MustCompile(`\{([a-z_]+)(?:\.\.\.)?\}`)
 
-func (b *apiBuilder) operation(r *Route, path string) object {
+func (b *apiBuilder) operation(r *Route, path string, once bool) object {
 	op := object{"summary": r.Doc.Summary, "operationId": operationID(r.Pattern)}
 	var params []object
 	for _, m := range pathParam.FindAllStringSubmatch(path, -1) {
@@ -89,6 +89,12 @@ func (b *apiBuilder) operation(r *Route, path string) object {
 			schema = object{"type": "array", "items": schema}
 		}
 		params = append(params, object{"name": p.Name, "in": "query", "description": p.Summary, "required": p.Required, "schema": schema})
+	}
+	if once {
+		params = append(params, object{
+			"name": IdempotencyHeader, "in": "header", "required": false, "schema": object{"type": "string", "maxLength": 512},
+			"description": "An ID of the request: sent again within 24 hours, it changes nothing and gets the first answer.",
+		})
 	}
 	if len(params) > 0 {
 		op["parameters"] = params

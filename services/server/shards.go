@@ -196,6 +196,9 @@ func (c *Call) bind(shard int) error {
 	}
 	r.bound, r.done = shard, done
 	c.DB, c.Facts = t.DB, t.Facts
+	if c.attempt != nil {
+		return c.attempt.Begin(c.Context(), c.DB)
+	}
 	return nil
 }
 

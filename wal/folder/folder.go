@@ -61,6 +61,8 @@ type Archive struct {
 	fs   vfs.FS
 	path string
 	held io.Closer
+	// place is where it was begun: frames that went into a folder that is gone would be lost.
+	place *fsys.Place
 
 	dir      string // of the timeline
 	timeline wal.Timeline
@@ -86,6 +88,9 @@ func doing(dir string) string { return "use the archive " + dir }
 // Begin makes the folder, or proves that it is an archive of this database: ErrMismatch otherwise,
 // ErrNotDatabase where it holds other files, ErrLocked while another process appends to it.
 func (a *Archive) Begin(_ context.Context, database string, t wal.Timeline) (end wal.End, err error) {
+	if err := a.inPlace(); err != nil {
+		return end, err
+	}
 	if err := a.identify(database); err != nil {
 		return end, err
 	}
@@ -98,11 +103,31 @@ func (a *Archive) Begin(_ context.Context, database string, t wal.Timeline) (end
 	if err := makeDir(a.fs, a.dir); err != nil {
 		return end, fault.Within(doing(a.path), err)
 	}
+	if err := a.settle(t.String()); err != nil {
+		return end, fault.Within(doing(a.path), err)
+	}
 	at, err := survey(a.fs, a.dir)
 	if err != nil {
 		return end, fault.Within(doing(a.path), err)
 	}
 	return at.End, nil
+}
+
+// settle notes where the archive and the folder of its timeline are.
+func (a *Archive) settle(timeline string) (err error) {
+	err = a.place.Close()
+	if err == nil {
+		a.place, err = fsys.PlaceOf(a.fs, a.path, fsys.LockName, timeline)
+	}
+	return err
+}
+
+// inPlace refuses an archive whose folder is another one than it was when it was begun.
+func (a *Archive) inPlace() error {
+	if err := a.place.Check(); err != nil {
+		return &fault.Error{Kind: fault.ErrFailed, What: doing(a.path), Cause: err, Do: "put the folder back, or close the database, open it again, and make a backup: the archive begins anew"}
+	}
+	return nil
 }
 
 func holder() fsys.Holder {
@@ -205,6 +230,9 @@ func (a *Archive) Append(_ context.Context, f *wal.Frame) error {
 	if f.Timeline != a.timeline {
 		return fault.Invalid(doing(a.path), "a frame of another timeline", "call Begin first")
 	}
+	if err := a.inPlace(); err != nil {
+		return err
+	}
 	if f.Kind == wal.Batches {
 		return fault.Within(doing(a.path), a.appendBatches(f))
 	}
@@ -298,11 +326,11 @@ func (a *Archive) endBase() {
 func (a *Archive) Close() error {
 	a.endSegment()
 	a.endBase()
-	if a.held == nil {
-		return nil
+	err := a.place.Close()
+	if a.held != nil {
+		err = errors.Join(err, a.held.Close())
 	}
-	err := a.held.Close()
-	a.held = nil
+	a.held, a.place = nil, nil
 	return err
 }
 

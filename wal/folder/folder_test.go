@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -336,5 +338,35 @@ func writeFile(t *testing.T, fs vfs.FS, path string, b []byte) {
 	_, err = f.Write(b)
 	if err = errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestArchiveMoved verifies that nothing is appended to an archive whose folder was removed or
+// replaced, and that the archive does not begin again beside the one that it was.
+func TestArchiveMoved(t *testing.T) {
+	for name, act := range map[string]func(path string) error{
+		"removed":  os.RemoveAll,
+		"renamed":  func(path string) error { return os.Rename(path, path+".old") },
+		"replaced": func(path string) error { return errors.Join(os.Rename(path, path+".old"), os.Mkdir(path, 0o700)) },
+		"timeline": func(path string) error { return os.RemoveAll(filepath.Join(path, line.String())) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "archive")
+			a := New(path)
+			defer func() { _ = a.Close() }()
+			if _, err := a.Begin(t.Context(), database, line); err != nil {
+				t.Fatal(err)
+			}
+			add(t, a, batches(1, 3))
+			if err := act(path); err != nil {
+				t.Skip(err) // the system keeps files that are open
+			}
+			if err := a.Append(t.Context(), batches(4, 5)); !errors.Is(err, fault.ErrFailed) || !strings.Contains(err.Error(), "removed or replaced") {
+				t.Errorf("append: %v", err)
+			}
+			if _, err := a.Begin(t.Context(), database, line); !errors.Is(err, fault.ErrFailed) {
+				t.Errorf("begin: %v", err)
+			}
+		})
 	}
 }

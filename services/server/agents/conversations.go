@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -43,8 +44,8 @@ type said struct {
 
 // kept is what a message has here beside what it says.
 type kept struct {
-	MemoryIDs []string  `json:"memory_ids,omitempty"`
-	Timestamp time.Time `json:"timestamp,omitzero"`
+	MemoryIDs []string      `json:"memory_ids,omitempty"`
+	Timestamp exchange.Time `json:"timestamp,omitzero"`
 }
 
 // UnmarshalJSON reads a message. A timestamp that is no time stays one of its other keys.
@@ -54,7 +55,12 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 		case "memory_ids":
 			return json.Unmarshal(value, &m.MemoryIDs) == nil
 		case "timestamp":
-			return json.Unmarshal(value, &m.At) == nil
+			var t exchange.Time
+			if json.Unmarshal(value, &t) != nil {
+				return false
+			}
+			m.At = t.Time
+			return true
 		}
 		return false
 	})
@@ -83,9 +89,9 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	if b = append(b[:len(b)-1], beside...); len(foreign) > 0 {
 		b = append(append(b, `,"`+messages.Foreign+`":`...), foreign...)
 	}
-	k := kept{m.MemoryIDs, m.At}
+	k := kept{m.MemoryIDs, exchange.Time{Time: m.At}}
 	if bytes.Contains(beside, []byte(`,"timestamp":`)) {
-		k.Timestamp = time.Time{} // it came with another one
+		k.Timestamp = exchange.Time{} // it came with another one
 	}
 	rest, err := json.Marshal(k)
 	if err != nil || string(rest) == "{}" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -175,9 +176,9 @@ func moment(c *server.Call, name string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	at, err := time.Parse(time.RFC3339, text)
+	at, err := exchange.ParseTime(text)
 	if err != nil {
-		return at, invalid("%s is %q; give a time as 2026-03-01T12:00:00Z", name, text)
+		return at, invalid("%s: %v", name, err)
 	}
 	return at, nil
 }
@@ -204,13 +205,13 @@ func totalUsage(c *server.Call) error {
 
 // A Record is one call of a language model.
 type Record struct {
-	AgentID          string    `json:"agent_id"`
-	Model            string    `json:"model"`
-	PromptTokens     int64     `json:"prompt_tokens"`
-	CompletionTokens int64     `json:"completion_tokens"`
-	TotalTokens      int64     `json:"total_tokens"`
-	Cost             usage.USD `json:"cost_usd"`
-	Timestamp        time.Time `json:"timestamp"`
+	AgentID          string        `json:"agent_id"`
+	Model            string        `json:"model"`
+	PromptTokens     int64         `json:"prompt_tokens"`
+	CompletionTokens int64         `json:"completion_tokens"`
+	TotalTokens      int64         `json:"total_tokens"`
+	Cost             usage.USD     `json:"cost_usd"`
+	Timestamp        exchange.Time `json:"timestamp"`
 }
 
 func addUsage(c *server.Call) error {
@@ -227,12 +228,12 @@ func addUsage(c *server.Call) error {
 	}
 	r, err := c.DB.Usage().Add(c.Context(), usage.Record{
 		Owner: o, Model: in.Model, PromptTokens: in.PromptTokens, CompletionTokens: in.CompletionTokens,
-		TotalTokens: in.TotalTokens, Cost: in.Cost, Time: in.Timestamp,
+		TotalTokens: in.TotalTokens, Cost: in.Cost, Time: in.Timestamp.Time,
 	}, nil)
 	if err != nil {
 		return err
 	}
-	return c.Reply(http.StatusCreated, Record{o.Agent, r.Model, r.PromptTokens, r.CompletionTokens, r.TotalTokens, r.Cost, r.Time})
+	return c.Reply(http.StatusCreated, Record{o.Agent, r.Model, r.PromptTokens, r.CompletionTokens, r.TotalTokens, r.Cost, exchange.Time{Time: r.Time}})
 }
 
 // sameAgent refuses an agent in a body that is another than that of the path.

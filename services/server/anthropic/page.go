@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 )
 
 const (
@@ -94,8 +96,8 @@ type period struct{ from, to time.Time }
 func periodOf(q url.Values) (p period, err error) {
 	for name, at := range map[string]*time.Time{"created_at[gte]": &p.from, "created_at[lte]": &p.to} {
 		if text := q.Get(name); text != "" {
-			if *at, err = time.Parse(time.RFC3339, text); err != nil {
-				return p, invalid("%s: it is %.40q; give a time such as 2026-11-25T00:00:00Z", name, text)
+			if *at, err = clock.Parse(text); err != nil {
+				return p, invalid("%s: %v", name, err)
 			}
 		}
 	}

@@ -23,8 +23,8 @@ type choice struct {
 		Delta struct {
 			Content string `json:"content"`
 		} `json:"delta"`
-		Message *message `json:"message"`
-		FinishReason string `json:"finish_reason"`
+		Message      *message `json:"message"`
+		FinishReason string   `json:"finish_reason"`
 	} `json:"choices"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -100,8 +101,8 @@ type rememberIn struct {
 	Text       string         `json:"text" jsonschema:"the statement"`
 	Kind       string         `json:"kind,omitempty" jsonschema:"message, fragment or fact; default fragment"`
 	Importance *float64       `json:"importance,omitempty" jsonschema:"how much it matters, 0 to 1; judged by the text where it is left out"`
-	EventTime  *time.Time     `json:"event_time,omitempty" jsonschema:"when it happened, where that is not now (RFC 3339)"`
-	ExpiresAt  *time.Time     `json:"expires_at,omitempty" jsonschema:"from when on it is of no use (RFC 3339)"`
+	EventTime  *string        `json:"event_time,omitempty" jsonschema:"when it happened, where that is not now (RFC 3339)"`
+	ExpiresAt  *string        `json:"expires_at,omitempty" jsonschema:"from when on it is of no use (RFC 3339, or the last day on which it is)"`
 	Metadata   map[string]any `json:"metadata,omitempty" jsonschema:"keys and values to filter by later"`
 }
 
@@ -121,11 +122,21 @@ func (h *host) remember(ctx context.Context, in rememberIn) (out rememberOut, er
 		return out, &memory.Error{Kind: memory.ErrInvalid, What: "remember", Why: "the kind is none of message, fragment and fact", Do: "leave it out, or keep notes with the tool notes"}
 	}
 	m := memory.Memory{Scope: h.Scope, Text: in.Text, Kind: kind, Importance: in.Importance, Metadata: in.Metadata}
-	if in.EventTime != nil {
-		m.EventTime = *in.EventTime
-	}
-	if in.ExpiresAt != nil {
-		m.ExpiresAt = *in.ExpiresAt
+	for _, t := range []struct {
+		in   *string
+		what string
+		to   *time.Time
+		read func(string) (time.Time, error)
+	}{
+		{in.EventTime, "event_time", &m.EventTime, clock.Parse},
+		{in.ExpiresAt, "expires_at", &m.ExpiresAt, clock.ParseExpiry},
+	} {
+		if t.in == nil || *t.in == "" {
+			continue
+		}
+		if *t.to, err = t.read(*t.in); err != nil {
+			return out, &memory.Error{Kind: memory.ErrInvalid, What: "remember", Why: t.what + ": " + err.Error(), Do: "leave it out if it has no time"}
+		}
 	}
 	stored, err := h.db.Memories().Store(ctx, m, nil)
 	return rememberOut{stored.ID, stored.Stored, stored.Deduplicated}, err

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -148,13 +149,6 @@ func (c *call) messages(b json.RawMessage) (facts.Messages, error) {
 	if len(m) == 0 {
 		return nil, c.lacks("messages", "there are none")
 	}
-	for i, one := range m {
-		switch one.Role {
-		case "user", "assistant", "system", "tool":
-		default:
-			return nil, invalid(doingAdd, fmt.Sprintf("message %d has the role %.40q", i+1, string(one.Role)), "use user, assistant, system or tool")
-		}
-	}
 	thoughts := 0
 	_ = rawjson.Elements(b, func(one []byte) error { // a single message or a text has no elements
 		if read, err := messages.Read(one, nil); err == nil {
@@ -163,7 +157,7 @@ func (c *call) messages(b json.RawMessage) (facts.Messages, error) {
 		return nil
 	})
 	if thoughts > 0 {
-		c.note("%d thoughts of a model were left out", thoughts)
+		c.note("thoughts of a model that were left out: %d", thoughts)
 	}
 	return m, nil
 }
@@ -305,9 +299,12 @@ func (a *adding) created(*call) (time.Time, error) {
 	if err == nil {
 		v, err = readTime(v)
 	}
-	t, ok := v.(time.Time)
-	if err == nil && !ok {
-		err = invalid(doingAdd, "the timestamp is no time", "give seconds since 1970")
+	if err != nil {
+		return time.Time{}, err
+	}
+	t, err := scalar.Time(v)
+	if err != nil {
+		err = invalid(doingAdd, "the timestamp "+err.Error(), "give seconds since 1970")
 	}
 	return t, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -435,34 +436,29 @@ func eachValue(v any, read func(any) (any, error)) (any, error) {
 	return out, nil
 }
 
-// readTime reads a time as mem0's clients write it: a day, a time of ISO 8601 with or without a
-// zone, or seconds since 1970. null and * stay what they are.
+// readTime reads a time as mem0's clients write it: a number that can be one of seconds since 1970
+// is, whatever its size. null and * stay what they are.
 func readTime(v any) (any, error) {
 	if n, ok := v.(json.Number); ok {
-		seconds, err := n.Float64()
-		if err != nil || seconds < -maxSeconds || seconds > maxSeconds {
-			return nil, badFilter(n.String()+" is no time", "give seconds since 1970, or a day as 2026-01-31")
+		if seconds, err := n.Float64(); err == nil && -maxSeconds <= seconds && seconds <= maxSeconds {
+			return time.UnixMilli(int64(seconds * 1000)).UTC(), nil
 		}
-		return time.UnixMilli(int64(seconds * 1000)).UTC(), nil
-	}
-	text, ok := v.(string)
-	if !ok || text == wildcard {
+	} else if _, ok := v.(string); !ok || v == wildcard {
 		return v, nil
 	}
-	t, err := parseTime(text)
-	return t, err
+	m, err := parseTime(v)
+	return m.Time, err
 }
 
 // maxSeconds bounds a time in seconds since 1970, before or after it: the year 9999.
 const maxSeconds = 253_402_300_799
 
-func parseTime(text string) (time.Time, error) {
-	for _, form := range []string{time.RFC3339Nano, dateForm, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"} {
-		if t, err := time.Parse(form, text); err == nil {
-			return t.UTC(), nil
-		}
+func parseTime(v any) (scalar.Moment, error) {
+	m, err := scalar.Read(v)
+	if err != nil {
+		return m, badFilter(fmt.Sprintf("%.100q is no time", fmt.Sprint(v)), "write it as 2026-01-31 or 2026-01-31T12:00:00Z")
 	}
-	return time.Time{}, badFilter(fmt.Sprintf("%.100q is no time", text), "write it as 2026-01-31 or 2026-01-31T12:00:00Z")
+	return m, nil
 }
 
 // errNoEntity: a request names no user, agent, app or run, and its key is one of everybody.

@@ -132,18 +132,14 @@ func (l *listing) wanted() (wanted, error) {
 		if err != nil {
 			return w, err
 		}
-		parts = append(parts, filter.Gte("created_at", t))
+		parts = append(parts, filter.Gte("created_at", t.Time))
 	}
 	if l.EndDate != "" {
 		t, err := parseTime(l.EndDate)
 		if err != nil {
 			return w, err
 		}
-		if len(l.EndDate) == len(dateForm) {
-			parts = append(parts, filter.Lt("created_at", t.AddDate(0, 0, 1)))
-		} else {
-			parts = append(parts, filter.Lte("created_at", t))
-		}
+		parts = append(parts, filter.Lte("created_at", t.End().Time))
 	}
 	w.filter = filter.And(parts...)
 	return w, filter.Check(w.filter)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
@@ -217,9 +218,9 @@ func (s *selection) page(ctx context.Context, from, size int) (p page, err error
 
 // day reads a day of the address or of a body, and returns when it begins.
 func day(what, text string) (time.Time, error) {
-	t, err := time.Parse(dateForm, text)
-	if err != nil {
-		return t, invalid("read "+what, "it is no day", "write it as 2026-01-31")
+	m, err := scalar.Read(text)
+	if err != nil || m.Format(dateForm) != text { // which is also how it is stored
+		return time.Time{}, invalid("read "+what, "it is no day", "write it as 2026-01-31")
 	}
-	return t, nil
+	return m.Time, nil
 }

@@ -237,7 +237,7 @@ type anyMessage struct {
 
 // UnmarshalJSON reads the keys of this dialect, and the message from the others.
 func (m *anyMessage) UnmarshalJSON(b []byte) error {
-	if err := exchange.DecodeKnown(b, &m.appending); err != nil {
+	if _, err := exchange.DecodeKnown(b, &m.appending); err != nil { // the other keys are the message's
 		return err
 	}
 	said := []byte{'{'}

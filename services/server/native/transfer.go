@@ -1,9 +1,13 @@
 package native
 
 import (
+	"bufio"
+	"cmp"
 	"errors"
+	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/exchange/move"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -11,16 +15,19 @@ import (
 func transfers() []route {
 	return []route{
 		{at: "GET /export", summary: "Write everything, or what a scope has, as the lines that an import reads; the report stands in the end", media: linesOfJSON, stream: true, handle: export, params: inAll(filtered)},
-		{at: "POST /import", summary: "Store the lines of an export, whoever they belong to", takes: linesOfJSON, reply: exchange.Imported{}, admin: true, whole: true, large: true, handle: load, params: []param{
-			{name: "user", kind: text, summary: "the user of records that name no user, agent or run"},
+		{at: "POST /import", summary: "Store the lines of an export, or records of JSON by the usual names of their keys, whoever they belong to", takes: linesOfJSON, reply: exchange.Imported{}, admin: true, whole: true, large: true, handle: load, params: []param{
+			{name: "user", kind: text, summary: "the user of records that name none"},
 			{name: "agent", kind: text, summary: "likewise the agent"},
 			{name: "run", kind: text, summary: "likewise the run"},
+			{name: "force_scope", kind: flag, summary: "store everything for the user and the agent, and in the run, whatever a record names"},
+			{name: "into_user", kind: text, summary: "the user that everything is stored for, whatever user a record names"},
 			{name: "into_agent", kind: text, summary: "the agent that everything is stored for, whatever agent a record names"},
 			upsert,
-			{name: "strict", kind: flag, summary: "stop at the first record that cannot be stored, instead of skipping it"},
-			{name: "ignore_unknown", kind: flag, summary: "leave out keys that are not known, instead of skipping the record"},
+			{name: "map", kind: text, summary: "FIELD=KEY pairs, with commas between: the keys of records that have fields of a memory"},
+			{name: "strict", kind: flag, summary: "stop at the first record that cannot be stored, or line of memdb's own with an unknown key"},
+			{name: "ignore_unknown", kind: flag, summary: "count unknown keys also under strict; without it they are counted in any case"},
 			{name: "format", kind: text, summary: "jsonl, or json for one document; jsonl where it is left out"},
-			{name: "origin", kind: text, summary: "a name of the content: an import that is repeated with it stores no line twice"},
+			{name: "origin", kind: text, summary: "a part of the IDs of records that have none, which else follow from their content alone"},
 		}},
 	}
 }
@@ -64,22 +71,32 @@ func (w *rawLines) Write(b []byte) (int, error) {
 func load(a *ask) error {
 	o := &exchange.Options{
 		Strict: value[bool](a, "strict"), Upsert: value[bool](a, "upsert"), IgnoreUnknown: value[bool](a, "ignore_unknown"), Origin: value[string](a, "origin"),
-		Scope:     memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent"), Run: value[string](a, "run")},
-		IntoAgent: value[string](a, "into_agent"),
+		Scope:      memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent"), Run: value[string](a, "run")},
+		ForceScope: value[bool](a, "force_scope"), IntoUser: value[string](a, "into_user"), IntoAgent: value[string](a, "into_agent"),
 	}
-	if a.given("into_agent") && (o.IntoAgent == "" || o.Scope.Agent != "") {
+	switch {
+	case a.given("into_agent") && (o.IntoAgent == "" || o.Scope.Agent != ""):
 		return invalid("import", "into_agent names one agent, instead of agent", "")
+	case a.given("into_user") && (o.IntoUser == "" || o.Scope.User != ""):
+		return invalid("import", "into_user names one user, instead of user", "")
+	case o.ForceScope && o.Scope == (memory.Scope{}):
+		return invalid("import", "force_scope needs a user, an agent or a run", "name where everything is to be stored")
 	}
-	do := exchange.ImportJSONL
-	switch value[string](a, "format") {
-	case "", "jsonl":
-	case "json":
-		do = exchange.ImportJSON
-	default:
+	format := move.Format(cmp.Or(value[string](a, "format"), string(move.JSONL)))
+	if format != move.JSONL && format != move.JSON {
 		return invalid("import", "there is no such format", "there are jsonl and json")
 	}
+	var fields move.Map
+	if pairs := value[string](a, "map"); pairs != "" {
+		var err error
+		if fields, err = move.ParseMap(strings.Split(pairs, ",")); err != nil {
+			return invalid("import", "map: "+err.Error(), "")
+		}
+	}
 	began := a.now()
-	r, err := do(a.Context(), a.DB, a.R.Body, o)
+	items := move.Read(format, &move.Input{Reader: bufio.NewReader(a.R.Body)}, &move.Options{Into: *o, Map: fields})
+	r, err := exchange.ImportItems(a.Context(), a.DB, items.All(a.Context()), o)
+	items.Tell(&r)
 	if at, ok := errors.AsType[exchange.LineError](err); ok {
 		return invalid("import", at.Error(), "mend the line, and import again; what stood before it is stored")
 	}
