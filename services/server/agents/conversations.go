@@ -90,7 +90,7 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	}
 	k := kept{m.MemoryIDs, timeOf(m.At)}
 	if bytes.Contains(beside, []byte(`,"timestamp":`)) {
-		k.Timestamp = exchange.Time{} // it came with another one
+		k.Timestamp = Time{} // it came with another one
 	}
 	rest, err := json.Marshal(k)
 	if err != nil || string(rest) == "{}" {
