@@ -66,7 +66,7 @@ func (w *writer) nodes(mapping map[string]json.RawMessage) (map[string]*chatNode
 		if err != nil {
 			return nil, fmt.Errorf("node %.80q of its tree: %w", id, err)
 		}
-		w.rest("of nodes", f, "id", "parent", "message", "children")
+		w.unplaced("of nodes", f, "id", "parent", "message", "children")
 		if n.says() {
 			var m struct {
 				Time any `json:"create_time"`
@@ -97,7 +97,7 @@ func (w *writer) chat(at exchange.LineError, f fields, c *chat) error {
 	}
 	id, other := f.text("conversation_id"), f.text("id")
 	c.id = cmp.Or(id, other)
-	w.rest("of conversations", f, "create_time", "is_archived")
+	w.unplaced("of conversations", f, "create_time", "is_archived")
 	branch, broken := c.branch()
 	if c.id == "" {
 		c.id = w.contentID(at.ID, string(created), c.beginning())
@@ -223,9 +223,9 @@ func (w *writer) chatMessage(at exchange.LineError, run, node string, raw []byte
 		_ = json.Unmarshal(meta["attachments"], &attached)
 		w.leave("attached files", max(len(attached), 1))
 	}
-	w.rest("of messages", f, "create_time")
-	w.rest("of authors", author)
-	w.rest("of metadata", meta, "is_visually_hidden_from_conversation", "attachments")
+	w.unplaced("of messages", f, "create_time")
+	w.unplaced("of authors", author)
+	w.unplaced("of metadata", meta, "is_visually_hidden_from_conversation", "attachments")
 	typ := content.text("content_type")
 	if !slices.Contains([]string{"", "text", "multimodal_text"}, typ) {
 		m.metadata["content_type"] = typ
@@ -252,7 +252,7 @@ func (w *writer) chatMessage(at exchange.LineError, run, node string, raw []byte
 	default:
 		m.Text = strings.Join(words, "\n")
 	}
-	w.rest("of contents", content)
+	w.unplaced("of contents", content)
 	return m, err
 }
 
@@ -298,7 +298,7 @@ func (w *writer) chatWords(content fields) (words []string) {
 			continue
 		}
 		add(text)
-		w.rest("of parts", part)
+		w.unplaced("of parts", part)
 	}
 	for _, key := range []string{"text", "result", "content"} {
 		add(content.text(key))
@@ -320,7 +320,7 @@ func (w *writer) thoughts(content fields) (parts []json.RawMessage) {
 		}
 		said := []string{f.text("summary"), f.text("content")}
 		parts = append(parts, thought(slices.DeleteFunc(said, func(s string) bool { return s == "" }))...)
-		w.rest("of thoughts", f, "chunks")
+		w.unplaced("of thoughts", f, "chunks")
 	}
 	return parts
 }

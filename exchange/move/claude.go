@@ -60,7 +60,7 @@ func (w *writer) claudeChat(at exchange.LineError, f fields) error {
 		}
 	}
 	id, leaf := f.text("uuid"), f.text("current_leaf_message_uuid")
-	w.rest("of conversations", f, "created_at")
+	w.unplaced("of conversations", f, "created_at")
 	var all []*claudeMessage
 	for i, raw := range list {
 		m, err := readFields(raw)
@@ -155,7 +155,7 @@ func (w *writer) claudeMessage(c *claudeMessage) *message {
 			continue
 		}
 		said := part.text("text")
-		w.rest("of parts", part)
+		w.unplaced("of parts", part)
 		if said != "" {
 			parts, words = append(parts, textPart(said)), append(words, said)
 		}
@@ -183,7 +183,7 @@ func (w *writer) attachments(at exchange.LineError, run string, m *claudeMessage
 		}
 	}
 	w.leave("attached files", len(files))
-	w.rest("of messages", f, "created_at")
+	w.unplaced("of messages", f, "created_at")
 	for i, raw := range attached {
 		a, err := readFields(raw)
 		text := ""
@@ -196,7 +196,7 @@ func (w *writer) attachments(at exchange.LineError, run string, m *claudeMessage
 		}
 		given = true
 		name := a.text("file_name")
-		w.rest("of attachments", a)
+		w.unplaced("of attachments", a)
 		err = w.memory(at, memory.Memory{
 			ID: idOf(w.format, run, m.id, fmt.Sprint(i)), Scope: w.scope("", "", run), Kind: memory.KindFragment, Source: memory.SourceUserMessage,
 			Text: text, Metadata: map[string]any{"file_name": name, "message": m.id}, CreatedAt: m.at,
@@ -244,10 +244,10 @@ func (w *writer) claudeProject(at exchange.LineError, f fields) error {
 		}
 		created = w.when(valueOf(d["created_at"]))
 		id, file, text := d.text("uuid"), d.text("filename"), d.text("content")
-		w.rest("of documents", d, "created_at")
+		w.unplaced("of documents", d, "created_at")
 		err = give(cmp.Or(id, file, fmt.Sprint(i)), "document", text, map[string]any{"file_name": file})
 	}
-	w.rest("of projects", f, "created_at")
+	w.unplaced("of projects", f, "created_at")
 	if given == 0 {
 		w.leave("projects without a text", 1)
 	}
@@ -267,6 +267,6 @@ func (w *writer) claudeMemories(at exchange.LineError, f fields) error {
 			err = w.fact(at, projects[project], time.Time{}, map[string]any{"project": project}, account, project)
 		}
 	}
-	w.rest("of memories", f)
+	w.unplaced("of memories", f)
 	return err
 }

@@ -164,8 +164,8 @@ func (w *writer) fact(at exchange.LineError, text string, created time.Time, met
 	})
 }
 
-// rest counts the keys of an object that have no place, if they say something.
-func (w *writer) rest(of string, f fields, known ...string) {
+// unplaced counts the keys of an object that have no place, if they say something.
+func (w *writer) unplaced(of string, f fields, known ...string) {
 	for _, key := range slices.Sorted(maps.Keys(f)) {
 		raw := f[key]
 		if !slices.Contains(known, key) && !isNothing(raw) {

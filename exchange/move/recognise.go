@@ -106,6 +106,7 @@ type layout struct {
 	lists  []string // those of all lists of the first object, if that is no record
 	first  byte     // of the document
 	own    bool     // its first record may be one of memdb's own
+	valid  bool     // a whole record of JSON was seen
 	bare   bool     // the records are the messages of one conversation
 }
 
@@ -145,6 +146,7 @@ func (k *looker) look(in io.Reader) (l layout) {
 			break
 		}
 	}
+	l.valid = k.whole
 	switch {
 	case l.first == '"' && k.lineOfText(), l.first == '[' && k.texts:
 		l.format = JSON
@@ -503,8 +505,8 @@ func (in *Input) recognise() (Format, bool) {
 		return f, f != ""
 	}
 	if c := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n"); len(c) > 0 && (c[0] == '{' || c[0] == '[') {
-		if f := in.layout().format; f != "" {
-			return f, true
+		if l := in.layout(); l.format != "" || l.valid {
+			return l.format, l.format != ""
 		}
 	}
 	if rows {

@@ -265,7 +265,7 @@ func TestSQLiteDamaged(t *testing.T) {
 			b = b[:rng.IntN(len(b))]
 		}
 		in := withLog(b, nil)
-		Recognise(in)
+		_, _, _ = Recognise(t.Context(), in)
 		o := read(t.Context(), SQLite, in)
 		if o.failed != nil {
 			refused++
@@ -363,7 +363,7 @@ func TestSQLiteRecognised(t *testing.T) {
 		"openfang 1":  {"CREATE TABLE kv_store (agent_id, key, value, version, updated_at)"},
 		"chroma 1":    chromaSchema,
 	} {
-		f, ok := Recognise(sqliteInput(t, statements...))
+		f, ok, _ := Recognise(t.Context(), sqliteInput(t, statements...))
 		if name, _, _ := strings.Cut(want, " "); !ok || string(f) != name {
 			t.Errorf("%s: it is taken for %q", want, f)
 		}
@@ -406,7 +406,7 @@ func TestOwnTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := func() *Input { return input("out.db", first.b) }
-	if f, ok := Recognise(in()); f != SQLite || !ok {
+	if f, ok, _ := Recognise(t.Context(), in()); f != SQLite || !ok {
 		t.Fatalf("it is taken for %q", f)
 	}
 	back := openMemory(t)

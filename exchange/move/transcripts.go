@@ -134,7 +134,7 @@ func (t *transcript) claudeCode(at exchange.LineError, f fields) error {
 			delete(f, key)
 		}
 	}
-	t.rest("of lines", f, "timestamp", "parentUuid", "isSidechain", "isMeta", "isCompactSummary")
+	t.unplaced("of lines", f, "timestamp", "parentUuid", "isSidechain", "isMeta", "isCompactSummary")
 	return t.message(c, m)
 }
 
@@ -209,7 +209,7 @@ func (t *transcript) codexMeta(at exchange.LineError, meta fields, current *stri
 		given = inner.text("text")
 		delete(meta, "base_instructions")
 	}
-	t.rest("of session_meta", meta, append(codexKeys, "timestamp")...)
+	t.unplaced("of session_meta", meta, append(codexKeys, "timestamp")...)
 	if given == "" {
 		return nil
 	}
@@ -234,7 +234,7 @@ func (t *transcript) codexItem(at exchange.LineError, item []byte, around fields
 		return err
 	}
 	if around["payload"] != nil {
-		t.rest("of lines", around, "payload", "timestamp")
+		t.unplaced("of lines", around, "payload", "timestamp")
 	}
 	return t.message(c, m)
 }
@@ -261,7 +261,7 @@ func (t *transcript) codexWhole(at exchange.LineError, f fields, current *string
 			return err
 		}
 	}
-	t.rest("of rollouts", f, "session", "items")
+	t.unplaced("of rollouts", f, "session", "items")
 	return nil
 }
 
@@ -383,7 +383,7 @@ func (g *gemini) end() error {
 	if err != nil {
 		return err
 	}
-	g.rest("of sessions", meta, "timestamp", "startTime", "projectHash", "kind", "directories")
+	g.unplaced("of sessions", meta, "timestamp", "startTime", "projectHash", "kind", "directories")
 	for i, f := range list {
 		if err := g.turn(c, i, f); err != nil {
 			return err
@@ -417,7 +417,7 @@ func (g *gemini) turn(c *conversation, n int, f fields) error {
 		}
 		said := slices.DeleteFunc([]string{t.text("subject"), t.text("description")}, func(s string) bool { return s == "" })
 		parts = append(parts, thought(said)...)
-		g.rest("of thoughts", t)
+		g.unplaced("of thoughts", t)
 	}
 	for _, raw := range elements(f["content"]) {
 		text := textOf(raw)
@@ -440,11 +440,11 @@ func (g *gemini) turn(c *conversation, n int, f fields) error {
 		}
 		parts = append(parts, part)
 		results = append(results, elements(call["result"])...)
-		g.rest("of calls", call, "args", "result")
+		g.unplaced("of calls", call, "args", "result")
 	}
 	m.say(parts, words)
 	m.aside = m.Role == "user" && isRemark(m.Words())
-	g.rest("of messages", f, "timestamp", "thoughts", "content", "toolCalls")
+	g.unplaced("of messages", f, "timestamp", "thoughts", "content", "toolCalls")
 	if err := g.message(c, m); err != nil || len(results) == 0 {
 		return err
 	}
@@ -489,6 +489,6 @@ func (g *gemini) logged(at exchange.LineError, f fields) error {
 	m := &message{at: g.when(valueOf(f["timestamp"]))}
 	m.ID, m.Role, m.Text = "log-"+f.word("messageId"), cmp.Or(f.text("type"), "user"), f.text("message")
 	m.aside = isRemark(m.Text) || strings.HasPrefix(m.Text, "/")
-	g.rest("of entries", f, "timestamp")
+	g.unplaced("of entries", f, "timestamp")
 	return g.message(c, m)
 }

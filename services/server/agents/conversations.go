@@ -54,11 +54,11 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 		case "memory_ids":
 			return json.Unmarshal(value, &m.MemoryIDs) == nil
 		case "timestamp":
-			var t exchange.Time
+			var t Time
 			if json.Unmarshal(value, &t) != nil {
 				return false
 			}
-			m.At = t.Time
+			m.At = t.Time.Time
 			return true
 		}
 		return false
