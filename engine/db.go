@@ -42,7 +42,8 @@ import (
 //     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew; life.copying, a
 //     backup
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
-//  2. writer.lock: one transaction that writes; then callout.mu, a function of the program,
+//  2. Attempt.turn, of the attempt that a call is a part of; then writer.lock: one transaction that
+//     writes; then callout.mu, a function of the program,
 //     which may open a View
 //  3. janitor.mu, the lists of the dead
 //  4. points.mu, the read points in use

@@ -166,7 +166,7 @@ func (f filling) fields() {
 		ID: "full", Scope: layoutAda, Role: memory.RoleTool, Kind: memory.KindFact, Source: memory.SourceWebSearch,
 		Text: "Prefers tea – naïve 東京 – to coffee.", Name: "drinks", Aliases: []string{"tea", "beverages"},
 		Metadata: map[string]any{
-			"tag": "drink", "count": 42, "score": 0.25, "big": 9007199254740993, "done": true, "nothing": nil,
+			"tag": "drink", "count": 42, "score": 0.25, "big": int64(9007199254740993), "done": true, "nothing": nil,
 			"days": []any{"friday", 5, false}, "place": map[string]any{"city": "Ghent", "floor": -3},
 		},
 		Embedding: layoutVector(1), Vectors: map[string][]float32{"image": {0, 1, 0.5}},
@@ -226,7 +226,7 @@ func (f filling) entries() {
 		{ada, "soon", "expires within the day", time.Hour},
 		{ada, "removed", 1, 0},
 		{ben, "cart", "of another owner", 0},
-		{ben, "ключ", 9007199254740993, 0},
+		{ben, "ключ", int64(9007199254740993), 0},
 	} {
 		_, err := kv.Put(ctx, e.owner, e.key, e.value, &entries.PutOptions{TTL: e.ttl})
 		f.must(err)

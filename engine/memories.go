@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
@@ -356,4 +357,10 @@ func (m Memories) All(ctx context.Context, q memory.ListQuery) iter.Seq2[memory.
 			q.Cursor = page.Next
 		}
 	}
+}
+
+// MetadataFields returns the fields of metadata that the filter index knows, as filters name them, in
+// alphabetical order: those that memories of any owner have, at most [memory.MaxIndexedPaths].
+func (db *DB) MetadataFields() []string {
+	return slices.Sorted(maps.Keys(db.tables.Fields.All()))
 }

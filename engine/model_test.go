@@ -617,7 +617,7 @@ func (w *world) metadata() map[string]any {
 	}
 	m := map[string]any{
 		"tag":  choose[any](w, "red", "blue", "river house", strings.Repeat("long", 80), 7),
-		"n":    choose[any](w, 0, 1, 2.5, 1e16, 9007199254740993, 1e300, float32(0.1), "1"),
+		"n":    choose[any](w, 0, 1, 2.5, 1e16, int64(9007199254740993), 1e300, float32(0.1), "1"),
 		"flag": choose[any](w, true, false, nil),
 	}
 	if w.chance(30) {
@@ -647,7 +647,7 @@ func (w *world) condition() modelFilter {
 			equals("id", func(m *memory.Memory) any { return m.ID }, "id0", "id2", "id4"),
 			equals("tag", metaAt("tag"), choose[any](w, "red", strings.Repeat("long", 80), json.Number("7.0"), "7")),
 			equals("tag", metaAt("tag"), "blue", strings.Repeat("long", 80)),
-			equals("metadata.n", metaAt("n"), choose[any](w, 0, 1.0, "1", 2.5, 1e16, 9007199254740993, 1e300, float32(0.1), 0.1)),
+			equals("metadata.n", metaAt("n"), choose[any](w, 0, 1.0, "1", 2.5, 1e16, int64(9007199254740993), 1e300, float32(0.1), 0.1)),
 			equals("n", metaAt("n"), 0, json.Number("1e0"), json.Number("10000000000000000")),
 			equals("flag", metaAt("flag"), choose[any](w, true, nil)),
 			equals("o.x", metaAt("o", "x"), 1),

@@ -25,6 +25,8 @@ type ExportOptions struct {
 	Filter filter.Filter
 	// Document writes one JSON document, a list of what are lines otherwise.
 	Document bool
+	// Ahead is called before anything is written, with the state that is exported. nil: it is not.
+	Ahead func(context.Context, *engine.Tx) error
 	// Progress is called every so many lines.
 	Progress func(ExportReport)
 }
@@ -119,6 +121,11 @@ func Export(ctx context.Context, db *engine.DB, w io.Writer, o *ExportOptions) (
 	x.enc = json.NewEncoder(x.out)
 	x.enc.SetEscapeHTML(false)
 	err := db.View(ctx, func(tx *engine.Tx) error {
+		if x.opts.Ahead != nil {
+			if err := x.opts.Ahead(ctx, tx); err != nil {
+				return err
+			}
+		}
 		if err := x.head(ctx, db); err != nil {
 			return err
 		}

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -24,6 +25,9 @@ type AppendOptions struct {
 	TrimRemoves int
 	// AutoCompact compacts the session behind the append, where its threshold is reached.
 	AutoCompact *CompactOptions
+	// Strict refuses messages with parts or keys that no known form has: ErrInvalid. Otherwise
+	// they are kept as they are.
+	Strict bool
 }
 
 // Appended is what became of one message.
@@ -40,6 +44,8 @@ type Appended struct {
 	Messages int `json:"messages"`
 	// Repeated: the same message was there already, under its ID. Nothing was changed.
 	Repeated bool `json:"repeated,omitempty"`
+	// Unknown counts the parts and keys of the message that no known form has. They are kept.
+	Unknown int `json:"unknown,omitempty"`
 }
 
 // Append adds messages at the end of a session, which is made if there is none. Each message
@@ -83,6 +89,7 @@ type appending struct {
 	messages []Message
 	given    []bool          // which messages came with an ID
 	memories []part.Prepared // those to be stored, by message
+	unknown  []int           // how many parts and keys of each no form has
 	bytes    int
 }
 
@@ -104,7 +111,7 @@ func (s Sessions) prepareAppend(ctx context.Context, doing string, o scope.Owner
 	}
 	a := &appending{
 		doing: doing, owner: o, name: name, opts: opts, messages: make([]Message, len(messages)),
-		given: make([]bool, len(messages)), memories: make([]part.Prepared, len(messages)), bytes: 2 * stateBytes,
+		given: make([]bool, len(messages)), memories: make([]part.Prepared, len(messages)), unknown: make([]int, len(messages)), bytes: 2 * stateBytes,
 	}
 	for i := range messages {
 		if err := s.prepareMessage(ctx, a, i, messages[i]); err != nil {
@@ -121,6 +128,9 @@ func (s Sessions) prepareMessage(ctx context.Context, a *appending, i int, m Mes
 	if err := checkMessage(a.doing, &m); err != nil {
 		return err
 	}
+	if a.unknown[i], err = m.unknown(a.doing, a.opts.Strict); err != nil {
+		return err
+	}
 	if a.given[i] = m.ID != ""; !a.given[i] {
 		if m.ID, err = newID(a.doing); err != nil {
 			return err
@@ -129,12 +139,13 @@ func (s Sessions) prepareMessage(ctx context.Context, a *appending, i int, m Mes
 	a.bytes += messageBytes + m.size()
 	text := m.Text
 	if text == "" && len(m.MemoryIDs) == 0 {
-		text = m.partsText()
+		text = m.form().Words()
 	}
-	if text != "" && !a.opts.NoMemory {
+	if strings.TrimSpace(text) != "" && !a.opts.NoMemory {
+		speaker, _ := messages.Speaker(m.Role)
 		if a.memories[i], err = s.run.Prepare(ctx, part.NewMemory{
 			ID: m.MemoryID(), Scope: scope.Scope{User: a.owner.User, Agent: a.owner.Agent, Run: a.name},
-			Role: m.Role, Text: text, Created: clock.ToMillis(m.At),
+			Role: speaker, Text: text, Created: clock.ToMillis(m.At),
 		}); err != nil {
 			return err
 		}
@@ -144,18 +155,13 @@ func (s Sessions) prepareMessage(ctx context.Context, a *appending, i int, m Mes
 	return nil
 }
 
-// roles are those of memories.
-var roles = []string{"user", "assistant", "system", "tool"}
-
 // checkMessage checks a message that is to be appended, and completes it.
 func checkMessage(doing string, m *Message) (err error) {
 	if m.Role == "" {
-		m.Role = roles[0]
+		m.Role, _ = messages.Speaker("")
 	}
 	switch {
-	case !known(m.Role):
-		return fault.Invalid(doing, fmt.Sprintf("its role is %q", valid.Short(m.Role)), "give "+valid.OneOf(roles))
-	case m.silent():
+	case m.bare():
 		return fault.Invalid(doing, "the message is empty", "give a text, parts, calls of tools or a memory")
 	case len(m.MemoryIDs) > 1:
 		return fault.Invalid(doing, "it refers to several memories", "append a message for each")
@@ -192,10 +198,6 @@ func checkWords(doing string, m *Message) (err error) {
 		}
 	}
 	return nil
-}
-
-func known(role string) bool {
-	return slices.Contains(roles, role)
 }
 
 // apply appends, in a transaction.
@@ -238,6 +240,7 @@ func (a *appending) apply(t part.Tx) ([]Appended, error) {
 	}
 	for i := range out {
 		out[i].Session, out[i].MessageID, out[i].Messages = a.name, a.messages[i].ID, c.count()
+		out[i].Unknown = a.unknown[i]
 	}
 	return out, nil
 }

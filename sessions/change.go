@@ -3,6 +3,7 @@ package sessions
 import (
 	"encoding/binary"
 
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -111,7 +112,7 @@ func (c *change) refer(m *Message) error {
 		m.pieces = append(m.pieces, piece{seq: mem.Seq, id: id})
 		texts = append(texts, mem.Text)
 	}
-	switch said := m.partsText(); {
+	switch said := (&messages.Message{Parts: m.Parts}).Words(); {
 	case m.Text == "" && said != "" && len(texts) == 1 && texts[0] == said: // as Append has stored it
 		m.pieces[0].quiet = true
 	case joined(texts) == m.Text:

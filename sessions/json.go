@@ -3,23 +3,20 @@ package sessions
 import "encoding/json"
 
 // The JSON of messages, markers and sessions is that of an export's lines: what one program
-// marshals, another one imports, and `session save` takes. A message is read from those of
-// OpenAI and Anthropic, too.
+// marshals, another one imports, and `session save` takes. A message is read from any form, too.
 
 // MarshalJSON writes the line of the message.
 func (m Message) MarshalJSON() ([]byte, error) { return json.Marshal(NewMessageLine(&m)) }
 
-// UnmarshalJSON reads a [MessageLine]. Keys that it does not have are ignored.
+// UnmarshalJSON reads a [MessageLine], or a message of any form. Keys and parts that no form has are
+// kept.
 func (m *Message) UnmarshalJSON(b []byte) error {
 	var l MessageLine
 	if err := json.Unmarshal(b, &l); err != nil {
 		return err
 	}
-	read, err := l.Message()
-	if err == nil {
-		*m = read
-	}
-	return err
+	*m = l.Message()
+	return nil
 }
 
 // MarshalJSON writes the line of the marker.

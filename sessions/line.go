@@ -2,12 +2,15 @@ package sessions
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -47,8 +50,11 @@ func NewSessionLine(s Session) SessionLine {
 }
 
 // MessageLine is a message as one flat JSON object. Session, User and Agent are in an
-// export only, and so is Position: the how-manieth it is of its session, from 0 on. It also
-// reads the messages of OpenAI's and of Anthropic's interfaces, with their Content.
+// export only, and so is Position: the how-manieth it is of its session, from 0 on.
+//
+// It is read from a message of any form that internal/messages knows, and from others: keys that it
+// has no field for are in Extra. They are written beside its own keys, in front of "memory_id". Those
+// with the name of a key of its own, such as a "type", are written in an object under "foreign".
 type MessageLine struct {
 	Type       string          `json:"type"`
 	Session    string          `json:"session,omitempty"`
@@ -60,41 +66,20 @@ type MessageLine struct {
 	Name       string          `json:"name,omitempty"`
 	Text       string          `json:"text"`
 	Parts      json.RawMessage `json:"parts,omitempty"`
-	Content    json.RawMessage `json:"content,omitempty"` // read only: a text, or what Parts are
 	ToolCalls  json.RawMessage `json:"tool_calls,omitempty"`
 	ToolCallID string          `json:"tool_call_id,omitempty"`
-	ExtraKeys
-	MemoryID  string        `json:"memory_id"`
-	MemoryIDs []string      `json:"memory_ids,omitempty"` // where there are several
-	At        clock.Instant `json:"at"`
-	Orphan    bool          `json:"orphan"`
-}
-
-// ExtraKeys are what messages of OpenAI and Anthropic, and their answers, have beside their
-// content: a message keeps them as they are.
-type ExtraKeys struct {
-	// Each is what the key of its name had.
-	FunctionCall json.RawMessage `json:"function_call,omitempty"`
-	Refusal      json.RawMessage `json:"refusal,omitempty"`
-	Audio        json.RawMessage `json:"audio,omitempty"`
-	Annotations  json.RawMessage `json:"annotations,omitempty"`
-	Model        json.RawMessage `json:"model,omitempty"`
-	StopReason   json.RawMessage `json:"stop_reason,omitempty"`
-	StopSequence json.RawMessage `json:"stop_sequence,omitempty"`
-	StopDetails  json.RawMessage `json:"stop_details,omitempty"`
-	Usage        json.RawMessage `json:"usage,omitempty"`
-	Container    json.RawMessage `json:"container,omitempty"`
-	Diagnostics  json.RawMessage `json:"diagnostics,omitempty"`
+	Extra      json.RawMessage `json:"-"`
+	MemoryID   string          `json:"memory_id"`
+	MemoryIDs  []string        `json:"memory_ids,omitempty"` // where there are several
+	At         clock.Instant   `json:"at"`
+	Orphan     bool            `json:"orphan"`
 }
 
 // NewMessageLine is the line of a message.
 func NewMessageLine(m *Message) MessageLine {
 	l := MessageLine{
 		Type: TypeMessage, ID: m.ID, Role: m.Role, Name: m.Name, Text: m.Text, Parts: m.Parts, ToolCalls: m.ToolCalls,
-		ToolCallID: m.ToolCallID, MemoryID: m.MemoryID(), At: clock.Instant{Time: m.At}, Orphan: m.Orphan,
-	}
-	if len(m.Extra) > 0 {
-		_ = json.Unmarshal(m.Extra, &l.ExtraKeys) // it was an object of these keys when it was stored
+		ToolCallID: m.ToolCallID, Extra: m.Extra, MemoryID: m.MemoryID(), At: clock.Instant{Time: m.At}, Orphan: m.Orphan,
 	}
 	if len(m.MemoryIDs) > 1 {
 		l.MemoryIDs = m.MemoryIDs
@@ -102,47 +87,91 @@ func NewMessageLine(m *Message) MessageLine {
 	return l
 }
 
-// Message is the message of the line, as it is taken by Save. A content that is neither a
-// text nor a list, or that is given beside a text or parts, is an error.
-func (l *MessageLine) Message() (Message, error) {
+// Message is the message of the line, as it is taken by Save.
+func (l *MessageLine) Message() Message {
 	m := Message{
-		ID: l.ID, Role: l.Role, Name: l.Name, Text: l.Text, Parts: notNull(l.Parts), ToolCalls: notNull(l.ToolCalls),
-		ToolCallID: l.ToolCallID, MemoryIDs: l.MemoryIDs, At: l.At.Time,
+		ID: l.ID, Role: l.Role, Name: l.Name, Text: l.Text, Parts: l.Parts, ToolCalls: l.ToolCalls,
+		ToolCallID: l.ToolCallID, Extra: l.Extra, MemoryIDs: l.MemoryIDs, At: l.At.Time,
 	}
 	if len(m.MemoryIDs) == 0 && l.MemoryID != "" {
 		m.MemoryIDs = []string{l.MemoryID}
 	}
-	if len(m.ToolCalls) > 0 && m.ToolCalls[0] != '[' {
-		return Message{}, errors.New(`"tool_calls" is no list`)
-	}
-	extra, err := json.Marshal(l.ExtraKeys)
-	if err != nil {
-		return Message{}, err
-	}
-	if string(extra) != "{}" {
-		m.Extra = extra
-	}
-	content := notNull(l.Content)
-	switch {
-	case len(content) == 0:
-		return m, nil
-	case m.Text != "" || len(m.Parts) > 0:
-		return Message{}, errors.New(`"content" is given beside "text" or "parts"`)
-	case content[0] == '[':
-		m.Parts = content
-		return m, nil
-	case content[0] == '"':
-		return m, json.Unmarshal(content, &m.Text)
-	}
-	return Message{}, errors.New(`"content" is neither a text nor a list of parts`)
+	return m
 }
 
-// notNull is a value of JSON, nil for null.
-func notNull(b json.RawMessage) json.RawMessage {
-	if string(b) == "null" {
-		return nil
+// MarshalJSON writes the line.
+func (l MessageLine) MarshalJSON() ([]byte, error) {
+	type plain MessageLine // without this method
+	b, err := marshal((*plain)(&l))
+	if err != nil || len(l.Extra) == 0 {
+		return b, err
 	}
-	return b
+	at := bytes.LastIndex(b, []byte(`,"memory_id":`)) // the last one: no string of JSON has such a text
+	beside, foreign := (&messages.Message{Extra: l.Extra}).Split()
+	if len(foreign) > 0 {
+		beside = append(append(beside, `,"`+messages.Foreign+`":`...), foreign...)
+	}
+	return slices.Concat(b[:at], beside, b[at:]), nil
+}
+
+// marshal is json.Marshal without escapes for HTML: what was kept stays as it is.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
+}
+
+// UnmarshalJSON reads the line, or a message of another form.
+func (l *MessageLine) UnmarshalJSON(b []byte) error {
+	var of struct {
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(b, &of) // a type that is no text is that of another form
+	*l = MessageLine{Type: TypeMessage}
+	var wrong error
+	m, err := messages.Read(b, func(key string, value []byte) bool {
+		took, err := l.take(key, value, of.Type == TypeMessage)
+		wrong = cmp.Or(wrong, err)
+		return took
+	})
+	if err = cmp.Or(err, wrong); err != nil {
+		return err
+	}
+	l.ID, l.Role, l.Name, l.Text, l.Parts = m.ID, m.Role, m.Name, m.Text, m.Parts
+	l.ToolCalls, l.ToolCallID, l.Extra = m.ToolCalls, m.ToolCallID, m.Extra
+	return nil
+}
+
+// take reads a key that only lines of memdb have. In a line that does not say its type another form
+// may have the same name for something else: what does not fit is left to it.
+func (l *MessageLine) take(key string, value []byte, own bool) (took bool, err error) {
+	var field any
+	switch key {
+	case "memory_id":
+		field = &l.MemoryID
+	case "memory_ids":
+		field = &l.MemoryIDs
+	case "at":
+		field = &l.At
+	case "orphan":
+		field = &l.Orphan
+	case "session", "user", "agent", "position":
+		if !own {
+			return false, nil
+		}
+		field = map[string]any{"session": &l.Session, "user": &l.User, "agent": &l.Agent, "position": &l.Position}[key]
+	default:
+		return false, nil
+	}
+	if err := json.Unmarshal(value, field); err != nil {
+		if own {
+			return true, fmt.Errorf("%q: %w", key, err)
+		}
+		return false, nil
+	}
+	return true, nil
 }
 
 // MarkerLine is a marker as one flat JSON object. Session, User and Agent are in an export
@@ -260,9 +289,6 @@ func (l *messageLine) Check() error {
 	if l.Position != nil && *l.Position < 0 {
 		return errors.New("its position is negative")
 	}
-	if _, err := l.Message(); err != nil {
-		return err
-	}
 	return checkLine(l.Session)
 }
 
@@ -377,10 +403,7 @@ func (l *sessionLine) begin(t part.Tx, doing string) (*change, []byte, error) {
 // message, that is there is compared with that message.
 func (l *messageLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	doing := fmt.Sprintf("store message %q", valid.Short(l.ID))
-	m, err := l.Message()
-	if err != nil {
-		return part.Unchanged, fault.Invalid(doing, err.Error(), "mend the line")
-	}
+	m := l.Message()
 	if err := checkName(doing, l.Owner(), l.Session); err != nil {
 		return part.Unchanged, err
 	}

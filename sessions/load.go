@@ -173,7 +173,7 @@ func newestWithin(ctx context.Context, v part.View, p place, h *head, from uint3
 		n := len(block)
 		for ; n > 0; n-- {
 			cost := 0
-			for _, said := range block[n-1].counted() {
+			for _, said := range block[n-1].form().Counted() {
 				cost += counted(said)
 			}
 			if full = cost > left; full {

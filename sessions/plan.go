@@ -1,7 +1,6 @@
 package sessions
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 	"sort"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
@@ -26,11 +26,17 @@ type RepairStats struct {
 	OrphanedRefs      int `json:"orphaned_refs"`
 	Reordered         int `json:"reordered"`
 	OversizedDetected int `json:"oversized_detected"`
+	// UnansweredCalls are calls of tools without a result, OrphanResults are results without a call,
+	// and DoubledResults are those of a call that has one already. They are counted after the repair.
+	UnansweredCalls int `json:"unanswered_calls"`
+	OrphanResults   int `json:"orphan_results"`
+	DoubledResults  int `json:"doubled_results"`
 	// IDsGiven are messages that had no ID.
 	IDsGiven int `json:"ids_given,omitempty"`
 }
 
-// Fixes is how many of them a repair fixes: orphans and oversized messages are only told of.
+// Fixes is how many of them a repair fixes: orphans, oversized messages, and calls and results that do
+// not fit are only reported.
 func (s *RepairStats) Fixes() int {
 	return s.EmptyRemoved + s.DuplicatesRemoved + s.ConsecutiveMerged + s.Reordered + s.IDsGiven
 }
@@ -39,18 +45,22 @@ func (s *RepairStats) Fixes() int {
 // The messages have their texts. Nothing that a message says is lost, and what is returned
 // is a fixed point: a repair of it fixes nothing. In this order,
 //
-//   - messages that have nothing to say, neither text, parts, tools nor a memory, are removed;
+//   - messages that say nothing in any form (an empty or blank text, no parts, blank parts, an empty
+//     list of calls) and refer to no memory are removed, but for the empty result of a call; so are
+//     those of an assistant that only thinks, where no message of the same turn follows that says
+//     something or calls a tool;
 //   - of messages with one ID that say the same the first stays; one that says something else
 //     gets an ID of its own, and so does one that has none;
 //   - references to memories that are gone, and messages of more than Oversized bytes, are
 //     counted;
 //   - messages that are earlier than one before them are moved before it;
-//   - messages of one role that follow each other are merged, but for those of the system and
-//     of its developer, and those that call tools or bring their results: the first takes the
-//     texts, parts and references of the others, up to MaxText and MaxParts.
+//   - messages of one role that follow each other are merged, where they are made of texts and media
+//     in one form: the first takes the texts, parts and references of the others, up to MaxText and
+//     MaxParts. Those of the system and of its developer stay as they are, and so do those that call
+//     tools, bring their results, think, or have parts or keys beside these.
 //
 // Nothing is moved or merged across a marker. A message without a time stays behind the one
-// that it follows, and so does the result of a tool behind its call.
+// that it follows, the result of a tool behind its call, and what is said behind the thought.
 func PlanRepair(items []Item) ([]Item, RepairStats) {
 	var stats RepairStats
 	kept := withIDs(withoutEmpty(items, &stats), &stats)
@@ -78,17 +88,49 @@ func PlanRepair(items []Item) ([]Item, RepairStats) {
 		}
 		kept = kept[end:]
 	}
+	found := messages.Pairs(usesOf(out))
+	stats.UnansweredCalls, stats.OrphanResults, stats.DoubledResults = found.Unanswered, found.Orphans, found.Doubled
 	return out, stats
 }
 
+// usesOf is what each item has to do with tools: a marker nothing.
+func usesOf(items []Item) []messages.Use {
+	uses := make([]messages.Use, len(items))
+	for n, i := range items {
+		if i.Message != nil {
+			uses[n] = i.Message.form().Use()
+		}
+	}
+	return uses
+}
+
+// withoutEmpty removes messages that say nothing, and turns of an assistant that only think. The
+// result of a call may be empty.
 func withoutEmpty(items []Item, stats *RepairStats) (kept []Item) {
-	for _, i := range items {
-		if i.Message != nil && i.Message.silent() {
+	answers := map[int]bool{}
+	for _, p := range messages.Pairs(usesOf(items)).Pairs {
+		answers[p.Result] = true
+	}
+	says := false // a message behind, of the same turn of an assistant
+	for n, i := range slices.Backward(items) {
+		if i.Message == nil {
+			says = false
+			kept = append(kept, i)
+			continue
+		}
+		m := i.Message
+		speaker, _ := messages.Speaker(m.Role)
+		empty, thinks := m.form().Empty()
+		empty = empty && len(m.MemoryIDs) == 0 && !answers[n]
+		assists := speaker == "assistant"
+		if empty && (!thinks || assists && !says) {
 			stats.EmptyRemoved++
 			continue
 		}
+		says = assists
 		kept = append(kept, i)
 	}
+	slices.Reverse(kept)
 	return kept
 }
 
@@ -165,14 +207,20 @@ func merged(items []Item, stats *RepairStats) (out []Item) {
 
 // join is a message that says what two say, false where they are to stay two.
 func (m *Message) join(other *Message) (*Message, bool) {
-	if m.Role != other.Role || m.Name != other.Name || !m.joins() || !other.joins() {
+	if m.Role != other.Role || m.Name != other.Name || !m.joins(other) {
 		return nil, false
 	}
 	both := *m
 	both.Text = joined([]string{m.Text, other.Text})
 	if len(m.Parts)+len(other.Parts) > 0 {
-		all := slices.Concat(m.allParts(), other.allParts())
-		both.Parts = slices.Concat([]byte{'['}, bytes.Join(all, []byte{','}), []byte{']'})
+		both.Parts = []byte{'['}
+		for n, raw := range slices.Concat(m.allParts(), other.allParts()) {
+			if n > 0 {
+				both.Parts = append(both.Parts, ',')
+			}
+			both.Parts = append(both.Parts, raw...)
+		}
+		both.Parts = append(both.Parts, ']')
 	}
 	if len(both.Text) > MaxText || len(both.Parts) > MaxParts || valid.Depth(both.Parts) > MaxDepth {
 		return nil, false
@@ -183,36 +231,36 @@ func (m *Message) join(other *Message) (*Message, bool) {
 	return &both, true
 }
 
-// joins reports whether the message may be merged with one of its role: each of the system
-// stands by itself, and so does one that has to do with tools, or has more than text and parts.
-func (m *Message) joins() bool {
-	calls, results := m.tools()
-	return m.Role != "system" && m.Role != "developer" && len(calls)+len(results)+len(m.Extra) == 0
+// joins reports whether two messages may be merged: texts, and parts of one style. A text is written
+// as a part beside parts that have a type.
+func (m *Message) joins(other *Message) bool {
+	if speaker, _ := messages.Speaker(m.Role); speaker == "system" {
+		return false
+	}
+	a, b := m.form().Style(), other.form().Style()
+	switch {
+	case a == messages.Single || b == messages.Single:
+		return false
+	case a == b, a != messages.Bare && b != messages.Bare:
+		return a != messages.Bare || m.textInParts() && other.textInParts()
+	}
+	return false
 }
 
 // allParts are the parts of a message with its text among them: what has only a text is one
 // part that is text.
-func (m *Message) allParts() (all [][]byte) {
-	for _, raw := range rawParts(m.Parts) {
-		all = append(all, raw)
-	}
+func (m *Message) allParts() (all []json.RawMessage) {
+	all = messages.Elements(m.Parts)
 	if m.textInParts() {
 		return all
 	}
-	var part bytes.Buffer
-	enc := json.NewEncoder(&part)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(struct { // strings never fail
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}{textTypes[0], m.Text})
-	return slices.Insert(all, 0, bytes.TrimSpace(part.Bytes()))
+	return slices.Insert(all, 0, messages.TextPart(m.Text))
 }
 
 // textInParts reports whether the parts say the text, line by line.
 func (m *Message) textInParts() bool {
 	said := map[string]bool{"": true}
-	for line := range strings.SplitSeq(m.partsText(), "\n") {
+	for line := range strings.SplitSeq((&messages.Message{Parts: m.Parts}).Words(), "\n") {
 		said[line] = true
 	}
 	for line := range strings.SplitSeq(m.Text, "\n") {
@@ -223,7 +271,8 @@ func (m *Message) textInParts() bool {
 	return true
 }
 
-// unit is what is moved as one: a message, or a call of a tool with the results behind it.
+// unit is what is moved as one: a message, or a call of a tool with the results behind it, or a
+// thought with what is said behind it.
 type unit struct {
 	items []Item
 	at    time.Time
@@ -251,27 +300,32 @@ func ordered(items []Item, stats *RepairStats) []Item {
 
 // unitsOf cuts messages into units. One without a time has that of the one before.
 func unitsOf(items []Item) (units []unit) {
-	uses := make([]toolUse, len(items))
-	for n, i := range items {
-		uses[n].calls, uses[n].results = i.Message.tools()
+	uses := usesOf(items)
+	calls := map[int][]int{} // those of a message of results, in their order
+	for _, p := range messages.Pairs(uses).Pairs {
+		calls[p.Result] = append(calls[p.Result], p.Call)
 	}
-	of := map[int]int{} // the last call of a message of results
-	for _, p := range pairsOf(uses) {
-		of[p.result] = max(of[p.result], p.call)
-	}
-	begin := 0
+	run := 0         // where the messages that have to do with tools begin, up to this one
+	thought := false // the message before only thinks, and this one goes on
 	var before time.Time
 	for n, i := range items {
-		if call, is := of[n]; n > 0 && is && call >= begin {
-			u := &units[len(units)-1]
-			u.items = append(u.items, i)
-			continue
+		if !uses[n].Tools() {
+			run = n + 1
 		}
-		begin = n
+		u := unit{[]Item{i}, before}
 		if !i.Message.At.IsZero() {
-			before = i.Message.At
+			u.at = i.Message.At
 		}
-		units = append(units, unit{[]Item{i}, before})
+		call := n // the first that nothing else stands between
+		if at := slices.IndexFunc(calls[n], func(call int) bool { return call >= run }); at >= 0 {
+			call = calls[n][at]
+		}
+		for last := len(units) - 1; last >= 0 && (thought || call <= n-len(u.items)); last-- {
+			u = unit{append(units[last].items, u.items...), units[last].at}
+			units, thought = units[:last], false
+		}
+		units, before = append(units, u), u.at
+		_, thought = i.Message.form().Empty()
 	}
 	return units
 }

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
 )
 
 func said(id, role, text string, second int) Item {
@@ -90,7 +93,20 @@ func nasty(r *rand.Rand) (in []Item) {
 			m.MemoryIDs = []string{fmt.Sprint("ref", n)}
 		}
 		call := fmt.Sprint("c", r.IntN(4))
-		switch r.IntN(12) {
+		switch r.IntN(18) {
+		case 9:
+			m.Parts = fmt.Appendf(nil, `[{"functionCall":{"id":%q,"name":"f","args":{}}}]`, call)
+		case 10:
+			m.Parts = fmt.Appendf(nil, `[{"toolResult":{"toolUseId":%q,"content":[]}}]`, call)
+		case 11:
+			m.Parts = fmt.Appendf(nil, `[{"kind":"ask","ticket_id":"t%d"}]`, n%5)
+		case 12:
+			m.Parts = fmt.Appendf(nil, `[{"type":"thinking","thinking":"hm","signature":"s%d"}]`, n)
+			m.Text, m.pieces = "", nil
+		case 13:
+			m.Parts = [][]byte{[]byte(`[{"type":"text","text":""}]`), []byte(`[{"text":" "}]`), []byte(`[{"type":"text","text":"a"}]`), []byte(`[{"text":"b"}]`)}[r.IntN(4)]
+		case 14:
+			m.Extra = fmt.Appendf(nil, `{"colour":"red %d"}`, n)
 		case 0:
 			m.Parts = fmt.Appendf(nil, `[{"type":"text","text":%q},{"type":"image","n":%d}]`, m.Text, n)
 		case 1:
@@ -156,8 +172,17 @@ func dump(items []Item) string {
 }
 
 // heard is what each stretch between markers says, in lines and parts, and refers to. What
-// repeats under one ID what was there before is left out.
+// repeats under one ID what was there before is left out, and so is what says nothing.
 func heard(items []Item) (says [][]string, repeated int) {
+	gone := map[*Message]bool{}
+	for _, i := range items {
+		if i.Message != nil {
+			gone[i.Message] = true
+		}
+	}
+	for _, i := range withoutEmpty(items, &RepairStats{}) {
+		delete(gone, i.Message)
+	}
 	says = [][]string{nil}
 	first := map[string]*Message{}
 	for _, i := range items {
@@ -166,7 +191,7 @@ func heard(items []Item) (says [][]string, repeated int) {
 			continue
 		}
 		m := *i.Message
-		if m.silent() {
+		if gone[i.Message] {
 			continue
 		}
 		if have := first[m.ID]; have != nil && m.ID != "" {
@@ -184,8 +209,10 @@ func heard(items []Item) (says [][]string, repeated int) {
 				says[at] = append(says[at], "text "+line)
 			}
 		}
-		for _, raw := range rawParts(m.Parts) {
-			p, texts := partOf(raw), strings.Split(m.Text, "\n")
+		for _, raw := range messages.Elements(m.Parts) {
+			var p struct{ Type, Text string }
+			_ = json.Unmarshal(raw, &p) // of another part it says nothing
+			texts := strings.Split(m.Text, "\n")
 			if p.Type != "text" || slices.ContainsFunc(strings.Split(p.Text, "\n"), func(line string) bool { return line != "" && !slices.Contains(texts, line) }) {
 				says[at] = append(says[at], "part "+string(raw)) // but for what the text says, as a merge has it
 			}
@@ -236,12 +263,9 @@ func checkTogether(t *testing.T, in, out []Item) {
 			if a == nil || b == nil {
 				continue
 			}
-			calls, _ := a.tools()
-			_, results := b.tools()
-			for _, id := range results {
-				if id != "" && slices.Contains(calls, id) {
-					n[fmt.Sprintf("%s %s %s > %s %s %s", a.Text, a.Parts, a.ToolCalls, b.Text, b.Parts, b.ToolCallID)]++
-				}
+			both := []messages.Use{a.form().Use(), b.form().Use()}
+			if messages.Pairs(both[1:]).Orphans > 0 && len(messages.Pairs(both).Pairs) > 0 { // by an ID
+				n[fmt.Sprintf("%s %s %s > %s %s %s", a.Text, a.Parts, a.ToolCalls, b.Text, b.Parts, b.ToolCallID)]++
 			}
 		}
 		return n
@@ -262,7 +286,7 @@ func TestPlanRepairJoins(t *testing.T) {
 	parts := said("a", "user", "look", 1)
 	parts.Message.Parts = []byte(`[{"type":"image"}]`)
 	more := said("c", "user", "", 3)
-	more.Message.Parts = []byte(`{"type":"audio"}`)
+	more.Message.Parts = []byte(`[{"type":"audio"}]`)
 	out, stats := PlanRepair([]Item{parts, said("b", "user", "at <it>\nnow", 2), more})
 	want := `[{"type":"text","text":"look"},{"type":"image"},{"type":"text","text":"at <it>\nnow"},{"type":"audio"}]`
 	if len(out) != 1 || out[0].Message.Text != "look\nat <it>\nnow" || string(out[0].Message.Parts) != want || stats.ConsecutiveMerged != 2 {
@@ -298,32 +322,21 @@ func TestPlanRepairJoins(t *testing.T) {
 	}
 }
 
-// TestPairs holds calls of tools to their results, in each form, and cuts beside them.
-func TestPairs(t *testing.T) {
-	use := func(calls, results string) toolUse { return toolUse{strings.Fields(calls), strings.Fields(results)} }
-	all := []toolUse{
-		use("", ""), use("a b", ""), use("", "a"), use("", "b"), // two results
-		use("", ""), use("a", ""), use("", ""), use("", "a"), // an ID again, and a message between
-		{calls: []string{""}}, {results: []string{""}}, {results: []string{"x"}}, // without IDs
-		use("", ""), {results: []string{""}}, use("", "lost"), // of no call
-		use("d", "d"), use("e", ""), use("", "e"),
-	}
-	pairs := pairsOf(all)
-	if want := []pair{{1, 2}, {1, 3}, {5, 7}, {8, 9}, {8, 10}, {15, 16}}; !slices.Equal(pairs, want) {
-		t.Errorf("pairs %v, want %v", pairs, want)
-	}
-	for cut := range len(all) + 1 {
+// TestCuts verifies that a cut which would be within a pair moves to the nearest one that is not.
+func TestCuts(t *testing.T) {
+	pairs := []messages.Pair{{Call: 1, Result: 2}, {Call: 1, Result: 3}, {Call: 5, Result: 7}, {Call: 8, Result: 9}, {Call: 8, Result: 10}, {Call: 15, Result: 16}}
+	for cut := range 18 {
 		e, l := earlier(pairs, cut), later(pairs, cut)
 		for _, p := range pairs {
-			if p.call < e && e <= p.result || p.call < l && l <= p.result || e > cut || l < cut {
+			if p.Call < e && e <= p.Result || p.Call < l && l <= p.Result || e > cut || l < cut {
 				t.Errorf("cut %d becomes %d or %d, beside %v", cut, e, l, p)
 			}
 		}
-		if crossed := slices.ContainsFunc(pairs, func(p pair) bool { return p.call < cut && cut <= p.result }); !crossed && (e != cut || l != cut) {
+		if crossed := slices.ContainsFunc(pairs, func(p messages.Pair) bool { return p.Call < cut && cut <= p.Result }); !crossed && (e != cut || l != cut) {
 			t.Errorf("the cut %d becomes %d or %d without a reason", cut, e, l)
 		}
 	}
-	overlapping := []pair{{0, 3}, {2, 6}, {5, 8}}
+	overlapping := []messages.Pair{{Call: 0, Result: 3}, {Call: 2, Result: 6}, {Call: 5, Result: 8}}
 	if e, l := earlier(overlapping, 7), later(overlapping, 1); e != 0 || l != 9 {
 		t.Errorf("%d, %d", e, l)
 	}
@@ -345,7 +358,7 @@ func TestContent(t *testing.T) {
 		{Message{Parts: []byte(`7`)}, `7`},
 		{Message{ToolCalls: []byte(`[{"id":"c","type":"function","function":{"name":"search","arguments":"{\"q\":\"tea\"}"}},{"custom":{"name":"run","input":"ls"}},{"odd":1}]`)}, "search {\"q\":\"tea\"}\nrun ls\n{\"odd\":1}"},
 		{Message{Extra: []byte(`{"function_call":{"name":"f","arguments":"{}"},"refusal":"never","model":"m"}`)}, "f {}\nnever"},
-		{Message{Extra: []byte(`{"function_call":7,"refusal":"still"}`)}, "still"},
+		{Message{Extra: []byte(`{"function_call":7,"refusal":"still"}`)}, "function_call: 7\nstill"},
 	} {
 		if got := c.m.Content(); got != c.want {
 			t.Errorf("%+v says %q, want %q", c.m, got, c.want)
@@ -397,16 +410,16 @@ func TestChunks(t *testing.T) {
 // TestExtractive: the extract is of the sentences, within its bound, the same each time, and
 // says what it is.
 func TestExtractive(t *testing.T) {
-	messages := []Message{
+	talk := []Message{
 		{Role: "user", Text: "The invoice of the printer is wrong. Hello! It says printer twice."},
 		{Role: "assistant", Text: "The printer invoice will be corrected by Monday.\nAnything else?"},
 	}
 	e := Extractive{MaxChars: 160}
-	first, err := e.Summarize(t.Context(), "", messages)
+	first, err := e.Summarize(t.Context(), "", talk)
 	if err != nil || !strings.HasPrefix(first, extractHead) || utf8.RuneCountInString(first) > 160 || !strings.Contains(first, "printer invoice will be corrected") {
 		t.Errorf("%q, %v", first, err)
 	}
-	again, _ := e.Summarize(t.Context(), "", messages)
+	again, _ := e.Summarize(t.Context(), "", talk)
 	if again != first {
 		t.Errorf("%q, then %q", first, again)
 	}

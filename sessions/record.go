@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ const (
 	MaxDepth = 1000
 	// MaxMessages bounds the messages that a session ever had since it was saved or
 	// repaired last.
-	MaxMessages = 1 << 31
+	MaxMessages = math.MaxInt32
 )
 
 // Session is a conversation without its messages.
@@ -64,12 +65,12 @@ type Message struct {
 	// of text, image, tool call and tool result. It is kept as it was given, in compact form.
 	Parts json.RawMessage
 	// ToolCalls is a list of the tools that the message calls, and ToolCallID the call of which
-	// it brings the result, both as OpenAI writes them; Anthropic has them among the parts. Name
-	// is who said it, of several in one role.
+	// it brings the result, both as OpenAI writes them; other forms have them among the parts.
+	// Name is who said it, of several in one role.
 	ToolCalls  json.RawMessage
 	ToolCallID string
 	Name       string
-	// Extra is a JSON object of what else the message came with, under the keys of ExtraKeys.
+	// Extra is a JSON object of the other keys that the message came with, of any form.
 	Extra json.RawMessage
 	// MemoryIDs are the memories that it refers to: one, or several where messages
 	// were merged.

@@ -18,6 +18,8 @@ type SaveOptions struct {
 	// IfVersion saves only where the session has this version, 0: only where there is none.
 	// Otherwise Save returns ErrConflict. nil saves over whatever is there.
 	IfVersion *uint64
+	// Strict is that of AppendOptions.
+	Strict bool
 }
 
 // Save replaces all that a session holds, or makes it, and returns how many messages it has.
@@ -38,6 +40,9 @@ func (s Sessions) Save(ctx context.Context, o scope.Owner, name string, items []
 	w := &rewriting{doing: doing, owner: o, name: name, channel: opts.Channel, ifVersion: opts.IfVersion}
 	for i, of := range items {
 		checked, err := checkItem(doing, of)
+		if err == nil && opts.Strict && checked.Message != nil {
+			_, err = checked.Message.unknown(doing, true)
+		}
 		if err != nil {
 			return 0, fault.Within(fmt.Sprintf("item %d of %d", i+1, len(items)), err)
 		}

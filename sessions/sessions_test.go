@@ -181,7 +181,7 @@ func TestSessionRefused(t *testing.T) {
 		{"a memory ID of 1 MB", say(supportAgent, "monday", sessions.Message{MemoryIDs: []string{long}}, nil), memory.ErrInvalid},
 		{"a channel of 1 MB", say(supportAgent, "monday", hello, &sessions.AppendOptions{Channel: long}), memory.ErrInvalid},
 		{"another channel", say(supportAgent, "monday", hello, &sessions.AppendOptions{Channel: "discord"}), memory.ErrConflict},
-		{"an unknown role", say(supportAgent, "monday", sessions.Message{Role: "alien", Text: "x"}, nil), memory.ErrInvalid},
+		{"an unknown role", say(supportAgent, "monday", sessions.Message{Role: "alien", Text: "x"}, &sessions.AppendOptions{Strict: true}), memory.ErrInvalid},
 		{"an empty message", say(supportAgent, "monday", sessions.Message{}, nil), memory.ErrInvalid},
 		{"an unknown memory", say(supportAgent, "monday", sessions.Message{MemoryIDs: []string{"m"}}, nil), memory.ErrNotFound},
 		{"no JSON", say(supportAgent, "monday", sessions.Message{Parts: json.RawMessage(`{`)}, nil), memory.ErrInvalid},

@@ -28,6 +28,15 @@ type LoggedMessage struct {
 	ContentID uint32 `json:"content_id"`
 }
 
+// MarshalJSON writes the line, and the number behind it.
+func (l LoggedMessage) MarshalJSON() ([]byte, error) {
+	b, err := l.MessageLine.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(b[:len(b)-1], `,"content_id":%d}`, l.ContentID), nil
+}
+
 // LoggedMarker is a marker that a change has written before a position of a content.
 type LoggedMarker struct {
 	MarkerLine

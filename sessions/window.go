@@ -1,66 +1,36 @@
 package sessions
 
 import (
-	"slices"
-
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 )
 
-// pairReach is how many messages before and behind a cut are looked at for calls of tools
-// whose results lie on the other side. The results of a call follow it; of more calls than
-// this in one message no model is known.
-const pairReach = 128
+// pairReach is how many messages before and after a cut are searched for calls of tools whose results
+// are on the other side. The results of a call mostly follow it. Where the call of a result, or the
+// result of a call, is not among them, up to maxReach are searched.
+const (
+	pairReach = 128
+	maxReach  = 2048
+)
 
 // A window, a trim and a compaction cut a session at a position, and a call of a tool stays
 // together with its results: a model refuses a result whose call it is not shown.
 
-// toolUse is what a message has to do with tools.
-type toolUse struct{ calls, results []string }
-
-// pair are the places of a call and of a result of it.
-type pair struct{ call, result int }
-
-// pairsOf finds the call of each result: the last one before it under its ID, or, where one of
-// the two has no ID, that of the message which the result follows, be it behind other results.
-func pairsOf(all []toolUse) (pairs []pair) {
-	last := map[string]int{}
-	open := -1 // the message with calls that results may follow
-	for i, m := range all {
-		for _, id := range m.calls {
-			last[id] = i
-			open = i
-		}
-		for _, id := range m.results {
-			call, known := last[id]
-			if !known || id == "" {
-				call, known = open, open >= 0 && (id == "" || slices.Contains(all[open].calls, ""))
-			}
-			if known && call < i {
-				pairs = append(pairs, pair{call, i})
-			}
-		}
-		if len(m.calls)+len(m.results) == 0 {
-			open = -1
-		}
-	}
-	return pairs
-}
-
 // earlier is the last cut at or before one that parts no pair, and later the first one at or
 // behind it.
-func earlier(pairs []pair, cut int) int {
+func earlier(pairs []messages.Pair, cut int) int {
 	for i := 0; i < len(pairs); i++ {
-		if p := pairs[i]; p.call < cut && cut <= p.result {
-			cut, i = p.call, -1
+		if p := pairs[i]; p.Call < cut && cut <= p.Result {
+			cut, i = p.Call, -1
 		}
 	}
 	return cut
 }
 
-func later(pairs []pair, cut int) int {
+func later(pairs []messages.Pair, cut int) int {
 	for i := 0; i < len(pairs); i++ {
-		if p := pairs[i]; p.call < cut && cut <= p.result {
-			cut, i = p.result+1, -1
+		if p := pairs[i]; p.Call < cut && cut <= p.Result {
+			cut, i = p.Result+1, -1
 		}
 	}
 	return cut
@@ -68,18 +38,24 @@ func later(pairs []pair, cut int) int {
 
 // around are the pairs near a position of a session, from a lowest one on, and the position
 // that their places are counted from.
-func around(v part.View, p place, h *head, lowest, cut uint32) (pairs []pair, from uint32, err error) {
-	from = max(lowest, cut-min(cut, pairReach))
-	if from >= cut {
-		return nil, from, nil
+func around(v part.View, p place, h *head, lowest, cut uint32) (pairs []messages.Pair, from uint32, err error) {
+	for reach := uint32(pairReach); ; reach *= 4 {
+		from = max(lowest, cut-min(cut, reach))
+		to := min(h.next, cut+reach)
+		if from >= cut || cut >= to {
+			return nil, from, nil
+		}
+		uses := make([]messages.Use, 0, to-from)
+		err = eachMessage(v, p, h.content, from, to, func(_ uint32, m *Message) error {
+			uses = append(uses, m.form().Use())
+			return nil
+		})
+		found := messages.Pairs(uses)
+		far := found.Orphans > 0 && from > lowest || found.Unanswered > 0 && to < h.next
+		if err != nil || !far || reach >= maxReach {
+			return found.Pairs, from, err
+		}
 	}
-	var all []toolUse
-	err = eachMessage(v, p, h.content, from, min(h.next, cut+pairReach), func(_ uint32, m *Message) error {
-		calls, results := m.tools()
-		all = append(all, toolUse{calls, results})
-		return nil
-	})
-	return pairsOf(all), from, err
 }
 
 // wholeFrom is the last position at or before a cut, from a lowest one on, that parts no call

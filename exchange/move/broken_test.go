@@ -128,7 +128,11 @@ func TestFlipped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 300 {
+		times := 300
+		if strings.HasSuffix(name, ".db") { // which TestSQLiteDamaged damages, too
+			times = 50
+		}
+		for range times {
 			b := bytes.Clone(whole)
 			for range 1 + rng.IntN(5) {
 				b[rng.IntN(len(b))] = []byte("{}[]\",:0n\\ \x00\xff")[rng.IntN(13)]
@@ -171,12 +175,12 @@ func TestWrong(t *testing.T) {
 		{Claude, "a branch", `[{"uuid":"c","current_leaf_message_uuid":"b","chat_messages":[{"uuid":"a","text":"one","sender":"human"},{"uuid":"x","text":"no","parent_message_uuid":"a"},{"uuid":"b","text":"two","sender":"assistant","parent_message_uuid":"a"}]}]`, 5, ""},
 		{Claude, "a project", `[{"uuid":"p","name":"Clay","description":"About clay","prompt_template":"Be brief","docs":[{"uuid":"d","filename":"f.txt","content":"Clay is wet.","created_at":"2025-01-01T00:00:00Z"}],"created_at":"2025-01-01T00:00:00Z"}]`, 3, ""},
 		{Claude, "memories", `[{"conversations_memory":"She makes pots.","project_memories":{"p":"Clay."},"account_uuid":"u"}]`, 2, ""},
-		{MCP, "another type", `{"type":"star","name":"a"}`, 0, `its type is "star"`},
+		{MCP, "another type", `{"type":"star","name":"a"}`, 0, ""},
 		{MCP, "an entity without a name", `{"type":"entity","entityType":"x"}`, 0, "has no name"},
-		{MCP, "half of a relation", `{"type":"relation","from":"a","relationType":"x"}`, 0, `lacks "from", "to"`},
+		{MCP, "half of a relation", `{"type":"relation","from":"a","relationType":"x"}`, 0, `lacks "from" or "to"`},
 		{MCP, "relations before entities", `{"type":"relation","from":"a","to":"b","relationType":"x"}` + "\n" + `{"type":"entity","name":"a","entityType":"t","observations":["o"]}`, 3, ""},
 		{Mem0, "no text", `[{"id":"1","user_id":"u"}]`, 0, "it has no text"},
-		{Mem0, "half of a relation", `{"results":[],"relations":[{"relationship":"likes","source":"a"}]}`, 0, `lacks "from", "to"`},
+		{Mem0, "half of a relation", `{"results":[],"relations":[{"relationship":"likes","source":"a"}]}`, 0, `lacks "source", "target"`},
 		{LangGraph, "no namespace", `[{"key":"k","value":{}}]`, 0, "no namespace"},
 		{LangGraph, "a namespace of numbers", `[{"namespace":[1],"key":"k","value":{}}]`, 0, "neither a list of texts"},
 		{LangGraph, "no value", `[{"namespace":["a"],"key":"k"}]`, 0, "value: give an object"},
@@ -198,13 +202,13 @@ func TestWrong(t *testing.T) {
 		{Qdrant, "a vector that is too long", `[{"id":1,"payload":{"text":"t"},"vector":[` + strings.Repeat("1,", 5000) + `1]}]`, 0, "5001 components"},
 		{Qdrant, "a list of vectors", `[{"id":1,"payload":{"text":"t"},"vector":[[1,2],[3,4]]}]`, 1, ""},
 		{Qdrant, "a vector that is a text", `[{"id":1,"payload":{"text":"t"},"vector":"x"}]`, 0, "neither a list nor an object"},
-		{Markdown, "front matter that is no YAML", "---\na: [1\n---\ntext\n", 0, "front matter cannot be read"},
-		{Markdown, "front matter that is a list", "---\n- a\n---\ntext\n", 0, "no list of keys and values"},
-		{Markdown, "a key twice", "---\na: 1\na: 2\n---\ntext\n", 0, "given twice"},
-		{Markdown, "an anchor", "---\na: &x [1]\nb: *x\n---\ntext\n", 0, "refers to another place"},
+		{Markdown, "front matter that is no YAML", "---\na: [1\n---\ntext\n", 1, ""},
+		{Markdown, "front matter that is a list", "---\n- a\n---\ntext\n", 1, ""},
+		{Markdown, "a key twice", "---\na: 1\na: 2\n---\ntext\n", 1, ""},
+		{Markdown, "an anchor", "---\na: &x [1]\nb: *x\n---\ntext\n", 1, ""},
 		{Markdown, "front matter without an end", "---\na: 1\ntext\n", 1, ""},
 		{Markdown, "no UTF-8", "caf\xe9\n", 0, "not UTF-8"},
-		{Markdown, "nothing but front matter", "---\na: 1\n---\n", 0, ""},
+		{Markdown, "nothing but front matter", "---\na: 1\n---\n", 1, ""},
 	} {
 		o := read(t.Context(), c.format, input("file.md", []byte(c.text)))
 		if o.items != c.items || c.says == "" && (o.failed != nil || o.skipped > 0) {
@@ -261,7 +265,7 @@ func TestFolder(t *testing.T) {
 	if kinds["memory"] != 3 || kinds["relation"] != 1 || kinds["entity"] != 2 {
 		t.Errorf("items %v", kinds)
 	}
-	want := map[string]int{"links in the folder": 3, "hidden folders": 1, "files that are no Markdown": 1}
+	want := map[string]int{"link out.md": 1, "link self.md": 1, "link sub/loop": 1, "folder .git": 1, "file sub/c.txt": 1}
 	if left := items.LeftOut(); fmt.Sprint(left) != fmt.Sprint(want) {
 		t.Errorf("left out %v, want %v", left, want)
 	}
@@ -304,13 +308,12 @@ func TestSQLiteWrong(t *testing.T) {
 		"cut":                      {OpenFang, wrong(func(b []byte) []byte { return b[:len(b)/2] }), "damaged"},
 		"cut in its head":          {OpenFang, wrong(func(b []byte) []byte { return b[:50] }), "no SQLite file"},
 		"a page of zeros":          {OpenFang, wrong(func(b []byte) []byte { clear(b[1024:]); return b }), "damaged"},
-		"newer":                    {OpenFang, wrong(func(b []byte) []byte { b[19] = 9; return b }), "newer than 2"},
-		"pages of no size":         {OpenFang, wrong(func(b []byte) []byte { b[16], b[17] = 0, 3; return b }), "its pages have 3 bytes"},
-		"text of no encoding":      {OpenFang, wrong(func(b []byte) []byte { b[59] = 9; return b }), "encoding 9"},
-		"a schema of no kind":      {OpenFang, wrong(func(b []byte) []byte { b[100] = 2; return b }), "not one of a table"},
+		"newer":                    {OpenFang, wrong(func(b []byte) []byte { b[19] = 9; return b }), "of a newer version of SQLite"},
+		"pages of no size":         {OpenFang, wrong(func(b []byte) []byte { b[16], b[17] = 0, 3; return b }), "damaged"},
+		"a schema of no kind":      {OpenFang, wrong(func(b []byte) []byte { b[100] = 2; return b }), "damaged"},
 		"another program's":        {LangGraph, wrong(func(b []byte) []byte { return b }), `no table "store"`},
 		"another program's, too":   {Mem0, wrong(func(b []byte) []byte { return b }), `no table "history"`},
-		"with a journal beside":    {OpenFang, journal, "a journal lies beside"},
+		"with a journal beside":    {OpenFang, journal, "a journal is next to the SQLite file"},
 		"without one":              {OpenFang, ended, ""},
 		"from a pipe":              {OpenFang, piped, "cannot be read from a pipe"},
 		"written while it is read": {OpenFang, written, "was written while it was read"},
@@ -326,7 +329,7 @@ func TestSQLiteWrong(t *testing.T) {
 	}
 }
 
-// turning is a file whose head changes after it was read twice.
+// turning is a file whose head changes once it was read for the import and by SQLite.
 type turning struct {
 	b     []byte
 	heads int
@@ -335,7 +338,7 @@ type turning struct {
 func (r *turning) ReadAt(p []byte, at int64) (int, error) {
 	n, err := bytes.NewReader(r.b).ReadAt(p, at)
 	if at == 0 && len(p) == 100 {
-		if r.heads++; r.heads > 1 {
+		if r.heads++; r.heads > 2 {
 			p[27]++
 		}
 	}
@@ -365,9 +368,10 @@ func TestNewerOpenFang(t *testing.T) {
 // MessagePack of every kind, and what is none.
 func TestPacked(t *testing.T) {
 	for in, want := range map[string]string{
-		"\x07": "7", "\xff": "-1", "\xc0": "null", "\xc2": "false", "\xcd\x01\x00": "256", "\xd1\xff\x00": "-256", "\xcf\xff\xff\xff\xff\xff\xff\xff\xff": "18446744073709552000",
+		"\x07": "7", "\xff": "-1", "\xc0": "null", "\xc2": "false", "\xcd\x01\x00": "256", "\xd1\xff\x00": "-256", "\xcf\xff\xff\xff\xff\xff\xff\xff\xff": "18446744073709551615",
 		"\xa1a": `"a"`, "\xd9\x01b": `"b"`, "\x92\x01\x02": "[1,2]", "\x81\xa1k\xa1v": `{"k":"v"}`, "\xcb\x3f\xe0\x00\x00\x00\x00\x00\x00": "0.5", "\xca\x3f\x00\x00\x00": "0.5",
 		"\xc4\x02\x01\xff": `"01ff"`, "\xdc\x00\x01\x05": "[5]", "\xde\x00\x01\xa1k\x05": `{"k":5}`, "\xcb\x7f\xf0\x00\x00\x00\x00\x00\x00": `"+Inf"`,
+		"\xd6\xff\x00\x00\x00\x01": `"1970-01-01T00:00:01Z"`, "\xd4\x05\x09": `"d40509"`, "\xc7\x03\x04abc": `"c70304616263"`, "\xd3\x7f\xff\xff\xff\xff\xff\xff\xff": "9223372036854775807",
 	} {
 		v, rest, err := readPacked([]byte(in), 0)
 		text, _ := json.Marshal(v)
@@ -375,7 +379,7 @@ func TestPacked(t *testing.T) {
 			t.Errorf("%q: %s, %q left, error %v", in, text, rest, err)
 		}
 	}
-	for _, in := range []string{"", "\xc1", "\xa5ab", "\xdd\xff\xff\xff\xff\x01", "\x92\x01", "\xcd\x01", "\xa1\xff", strings.Repeat("\x91", 1000) + "\x01"} {
+	for _, in := range []string{"", "\xc1", "\xa5ab", "\xdd\xff\xff\xff\xff\x01", "\x92\x01", "\xcd\x01", "\xa1\xff", strings.Repeat("\x91", 1000) + "\x01", "\x82\x01\x05\xa11\x06", "\xc7\xff\x01a"} {
 		if v, _, err := readPacked([]byte(in), 0); err == nil {
 			t.Errorf("%q: %v", in, v)
 		}

@@ -1,37 +1,33 @@
 package move
 
 import (
-	"bytes"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
+	"maps"
 	"path"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 const (
 	// maxFiles bounds the Markdown files of a folder: their names are held, to find what links
 	// mean.
 	maxFiles = 1 << 20
-	// maxFront bounds the front matter of a file, in bytes.
-	maxFront = memory.MaxMetadata
+	// maxFront bounds the front matter of a file, in bytes: metadata that are as long as they may
+	// be, and what an export writes beside them.
+	maxFront = 4 * memory.MaxMetadata
 	// maxPage bounds a file: the longest text and its front matter.
 	maxPage = memory.MaxText + maxFront + 64
-	// maxLinks bounds the links of one file.
-	maxLinks = 10_000
 )
 
 // noteEntity is the type of the entity that a file with links is, and linksTo the relation to
@@ -41,54 +37,101 @@ const (
 	linksTo    = "links_to"
 )
 
+// noText is the text of a note whose file has none: a memory has a text, and a link to the note
+// stays alive.
+const noText = "\n"
+
 // pages are the Markdown files of a folder.
 type pages struct {
 	*writer
 	folder fs.FS
-	paths  []string            // in their order
-	byName map[string][]string // paths by the lower-case name without its ending
-	byPath map[string]string   // and by the lower-case path without it
-	linked map[string]bool     // those that are entities already
-	ids    map[string]string   // of the memories, by path
+	paths  []string          // in their order
+	files  *vault            // by their paths
+	others map[string]bool   // the last parts of the paths of other files
+	names  map[string]string // which file has a name or an alias
+	ids    map[string]bool   // of the memories so far
+	kinds  map[string]int    // of what was left out by its name
+	owners map[scope.Owner]*noteNames
+	notes  []*note
+}
+
+// A note is a file that is a note, and what it links to.
+type note struct {
+	path, name, id string
+	owner          scope.Owner
+	links          []link
+	linked         bool // it is an entity already
+}
+
+// noteNames are the notes of an owner by their names.
+type noteNames struct {
+	vault
+	notes   map[string]*note
+	byFile  map[string]*note
+	aliases map[string]string // the name of the note, by the folded alias
+}
+
+func newNoteNames() *noteNames {
+	return &noteNames{vault: *newVault(), notes: map[string]*note{}, byFile: map[string]*note{}, aliases: map[string]string{}}
+}
+
+// addNote adds a note by its name. The first one keeps an alias.
+func (n *noteNames) addNote(of *note, aliases []string) {
+	if n.notes[of.name] != nil {
+		return
+	}
+	n.notes[of.name], n.byFile[of.path] = of, of
+	n.add(of.name)
+	for _, alias := range aliases {
+		if key := fold(alias); n.aliases[key] == "" {
+			n.aliases[key] = of.name
+		}
+	}
+}
+
+// meant returns the note that a link of another one means: by its name or path, else by an alias.
+func (n *noteNames) meant(from string, l link) *note {
+	if l.wiki {
+		return n.notes[cmp.Or(n.find(from, l.target), n.aliases[fold(l.target)])]
+	}
+	return n.notes[cmp.Or(n.beside(from, l.target), n.find(from, l.target))]
 }
 
 func readMarkdown(in *Input, w *writer) error {
+	p := &pages{writer: w, folder: in.Folder, files: newVault(), others: map[string]bool{}, names: map[string]string{}, ids: map[string]bool{}, kinds: map[string]int{}, owners: map[scope.Owner]*noteNames{}}
 	if in.Folder == nil {
 		text, err := io.ReadAll(io.LimitReader(in.Reader, maxPage+1))
 		if err != nil {
 			return err
 		}
-		p := &pages{writer: w}
-		_, err = p.page(exchange.LineError{Of: "file", ID: path.Base(in.Name)}, path.Base(in.Name), text)
-		return err
-	}
-	p := &pages{writer: w, folder: in.Folder, byName: map[string][]string{}, byPath: map[string]string{}, linked: map[string]bool{}, ids: map[string]string{}}
-	if err := fs.WalkDir(in.Folder, ".", p.find); err != nil {
-		return err
-	}
-	links := make(map[string][]string)
-	for _, name := range p.paths {
-		at := exchange.LineError{Of: "file", ID: name}
-		text, err := p.open(name)
-		if err != nil {
-			if err := w.skip(at, err); err != nil {
-				return err
+		var changed time.Time
+		if f, ok := in.File.(fs.File); ok {
+			if info, err := f.Stat(); err == nil {
+				changed = fileTime(info)
 			}
-			continue
 		}
-		told, err := p.page(at, name, text)
+		return p.page(path.Base(in.Name), text, changed)
+	}
+	if err := fs.WalkDir(in.Folder, ".", p.walk); err != nil {
+		return err
+	}
+	p.claim()
+	for _, name := range p.paths {
+		text, changed, err := p.open(name)
+		if err != nil {
+			err = p.skip(exchange.LineError{Of: "file", ID: name}, err)
+		} else {
+			err = p.page(name, text, changed)
+		}
 		if err != nil {
 			return err
 		}
-		if to := p.targets(text); told && len(to) > 0 {
-			links[name] = to
-		}
 	}
-	return p.relate(links)
+	return p.relate()
 }
 
-// find notes a file of the folder.
-func (p *pages) find(name string, d fs.DirEntry, err error) error {
+// walk notes a file of the folder.
+func (p *pages) walk(name string, d fs.DirEntry, err error) error {
 	base := path.Base(name)
 	switch {
 	case err != nil && name == ".":
@@ -99,28 +142,56 @@ func (p *pages) find(name string, d fs.DirEntry, err error) error {
 		return p.ctx.Err()
 	case d.IsDir():
 		if name != "." && strings.HasPrefix(base, ".") {
-			p.leave("hidden folders", 1)
+			p.leaveFile("folder", name)
 			return fs.SkipDir
 		}
 		return nil
 	case d.Type()&fs.ModeSymlink != 0:
-		p.leave("links in the folder", 1)
+		p.leaveFile("link", name)
 	case !d.Type().IsRegular():
-		p.leave("pipes, devices and sockets", 1)
+		p.leaveFile("pipe, device or socket", name)
 	case name == AboutPages:
 	case strings.HasPrefix(base, "."):
-		p.leave("hidden files", 1)
+		p.leaveFile("hidden file", name)
 	case !isPage(base):
-		p.leave("files that are no Markdown", 1)
+		p.leaveFile("file", name)
+		if len(p.others) < maxFiles {
+			p.others[fold(base)] = true
+		}
 	case len(p.paths) >= maxFiles:
 		return fmt.Errorf("the folder has more than %d Markdown files; import its folders one by one", maxFiles)
 	default:
 		p.paths = append(p.paths, name)
-		key := strings.ToLower(trimPage(name))
-		p.byPath[key] = name
-		p.byName[path.Base(key)] = append(p.byName[path.Base(key)], name)
+		p.files.add(trimPage(name))
 	}
 	return nil
+}
+
+// mostNamedFiles bounds the files of a kind that are counted by their names.
+const mostNamedFiles = 20
+
+// leaveFile counts a file that has no place here: by its name, and of many by the ending.
+func (p *pages) leaveFile(kind, name string) {
+	if p.kinds[kind] >= mostNamedFiles {
+		p.leave("more: "+kind+" *"+path.Ext(name), 1)
+		return
+	}
+	p.kinds[kind]++
+	p.leave(kind+" "+name, 1)
+}
+
+// claim gives each file its path as a name, and then the last part of it, by which links name the
+// file, to the one with the shortest path.
+func (p *pages) claim() {
+	for _, name := range p.paths {
+		p.names[trimPage(name)] = trimPage(name)
+	}
+	for _, name := range p.paths {
+		name = trimPage(name)
+		if base := path.Base(name); p.names[base] == "" && p.files.byBase[fold(base)][0] == name {
+			p.names[base] = name
+		}
+	}
 }
 
 func isPage(name string) bool { return trimPage(name) != name }
@@ -135,11 +206,11 @@ func trimPage(name string) string {
 	return name
 }
 
-// open reads a file. It may have become another thing since it was found.
-func (p *pages) open(name string) ([]byte, error) {
+// open reads a file, and when it was changed. It may have become another thing since it was found.
+func (p *pages) open(name string) (text []byte, changed time.Time, err error) {
 	f, err := p.folder.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, changed, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	info, err := f.Stat()
@@ -147,269 +218,139 @@ func (p *pages) open(name string) ([]byte, error) {
 		err = errors.New("it is no regular file")
 	}
 	if err != nil {
-		return nil, err
+		return nil, changed, err
 	}
-	return io.ReadAll(io.LimitReader(f, maxPage+1))
+	text, err = io.ReadAll(io.LimitReader(f, maxPage+1))
+	return text, fileTime(info), err
 }
 
-// page gives the memory of a file, and reports whether there is one.
-func (p *pages) page(at exchange.LineError, name string, text []byte) (told bool, err error) {
+// fileTime returns when a file was changed; the zero time where an archive does not say it.
+func fileTime(info fs.FileInfo) time.Time {
+	t := info.ModTime().UTC().Truncate(time.Millisecond)
+	if t.Year() < 1980 || t.Year() > 9999 {
+		return time.Time{}
+	}
+	return t
+}
+
+// page gives the memory of a file.
+func (p *pages) page(name string, text []byte, changed time.Time) error {
+	at := exchange.LineError{Of: "file", ID: name}
 	switch {
 	case len(text) > maxPage:
-		return false, p.skip(at, fmt.Errorf("it is longer than %d MiB", memory.MaxText>>20))
+		return p.skip(at, fmt.Errorf("it is longer than %d MiB", memory.MaxText>>20))
 	case !utf8.Valid(text):
-		return false, p.skip(at, errors.New("it is not UTF-8"))
+		return p.skip(at, errors.New("it is not UTF-8"))
 	}
-	front, body, err := splitPage(strings.TrimPrefix(string(text), "\ufeff"))
+	whole := strings.TrimPrefix(string(text), "\ufeff")
+	front, body, err := splitPage(whole)
 	if err != nil {
-		return false, p.skip(at, err)
+		p.leave(fmt.Sprintf("front matter that is kept as text, of %s: %v", name, err), 1)
+		front, body = fields{}, strings.TrimSuffix(whole, "\n")
 	}
-	if strings.TrimSpace(body) == "" {
-		p.leave("files without a text", 1)
-		return false, nil
-	}
-	m, err := p.memoryOfPage(trimPage(name), front, body)
+	m, err := p.memoryOfPage(trimPage(name), front, body, changed)
 	if err != nil {
-		return false, p.skip(at, err)
+		return p.skip(at, err)
 	}
-	if p.ids != nil && m.Scope.Owner() == p.scope("", "", "").Owner() {
-		p.ids[name] = m.ID
+	p.ids[m.ID] = true
+	if isNote(m.Kind) && m.Name != "" && p.folder != nil {
+		n := &note{path: trimPage(name), name: m.Name, id: m.ID, owner: m.Scope.Owner(), links: linksOf(m.Text, m.Metadata)}
+		if p.owners[n.owner] == nil {
+			p.owners[n.owner] = newNoteNames()
+		}
+		p.owners[n.owner].addNote(n, m.Aliases)
+		p.notes = append(p.notes, n)
 	}
-	return true, p.memory(at, m)
+	return p.memory(at, m)
 }
 
 // memoryOfPage is the memory of a file: one that an export wrote, or a note of the file's name.
-func (p *pages) memoryOfPage(name string, front fields, body string) (m memory.Memory, err error) {
-	own := front.word(ownKey) == pageVersion
-	aliases, called := front.list("aliases"), front.text("name")
-	beside, hasText := front[textKeys[0]], front[textKeys[0]] != nil
-	if front[textKeys[0]], err = json.Marshal(body); err != nil {
+func (p *pages) memoryOfPage(name string, front fields, body string, changed time.Time) (m memory.Memory, err error) {
+	if string(front[ownKey]) == pageVersion {
+		delete(front, ownKey)
+		return p.ownPage(name, front, body)
+	}
+	aliases := front.aliases()
+	id := front.word("id")
+	if id != "" && (p.ids[idOf(p.format, id)] || p.names[id] != "" && p.names[id] != name) {
+		err = front.put("id", id) // another file has it: it is metadata
+		id = ""
+	}
+	beside, failed := front.takeRest(textKeys[0], "id")
+	if err = errors.Join(err, failed, front.put("id", cmp.Or(id, idOf(p.format, name))), front.put(textKeys[0], "a text")); err != nil {
 		return m, err
-	}
-	var metadata map[string]any
-	if own {
-		if raw := front["metadata"]; raw != nil {
-			v, err := decodeAny(raw)
-			if err != nil {
-				return m, err
-			}
-			metadata, _ = v.(map[string]any)
-			delete(front, "metadata")
-		}
-	}
-	if front["id"] == nil {
-		if front["id"], err = json.Marshal(idOf(p.format, name)); err != nil {
-			return m, err
-		}
 	}
 	if m, err = p.memoryOf(front); err != nil {
 		return m, err
 	}
-	m.Name, m.Aliases = called, aliases
-	switch {
-	case own:
-		p.ownFields(&m)
-		if metadata != nil {
-			m.Metadata = metadata
-		}
-	case m.Kind == "":
-		if m.Kind = memory.KindNote; m.Name == "" && len(name) <= memory.MaxID {
+	m.Text = cmp.Or(body, noText)
+	if m.CreatedAt.IsZero() {
+		m.CreatedAt = changed
+	}
+	if m.UpdatedAt.IsZero() && changed.After(m.CreatedAt) {
+		m.UpdatedAt = changed
+	}
+	if m.Kind = cmp.Or(m.Kind, memory.KindNote); isNote(m.Kind) {
+		if len(name) <= memory.MaxID {
 			m.Name = name
+		} else {
+			beside["path"] = name
+		}
+		if base := path.Base(name); base != name && p.names[base] == name {
+			aliases = append([]string{base}, aliases...)
 		}
 	}
-	if hasText {
-		if m.Metadata == nil {
-			m.Metadata = map[string]any{}
-		}
-		m.Metadata[textKeys[0]], err = decodeAny(beside)
-	}
-	return m, err
-}
-
-// splitPage cuts a file into its front matter and its text.
-func splitPage(text string) (fields, string, error) {
-	front, body := fields{}, text
-	rest, ok := strings.CutPrefix(text, "---\n")
-	if !ok {
-		rest, ok = strings.CutPrefix(text, "---\r\n")
-	}
-	if !ok {
-		return front, strings.TrimSuffix(body, "\n"), nil
-	}
-	end, after := endOfFront(rest)
-	if end < 0 {
-		return front, strings.TrimSuffix(body, "\n"), nil // a line across the page, perhaps
-	}
-	if end > maxFront {
-		return nil, "", fmt.Errorf("its front matter is %d bytes long; the limit is %d", end, maxFront)
-	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal([]byte(rest[:end]), &doc); err != nil {
-		return nil, "", fmt.Errorf("its front matter cannot be read: %w", plain(err))
-	}
-	body = strings.TrimPrefix(strings.TrimSuffix(rest[after:], "\n"), "\n")
-	if len(doc.Content) == 0 {
-		return front, body, nil
-	}
-	if doc.Content[0].Kind != yaml.MappingNode {
-		return nil, "", errors.New("its front matter is no list of keys and values")
-	}
-	v, err := ofYAML(doc.Content[0], 0)
-	if err != nil {
-		return nil, "", fmt.Errorf("its front matter: %w", err)
-	}
-	for key, value := range v.(map[string]any) {
-		if front[key], err = json.Marshal(value); err != nil {
-			return nil, "", err
-		}
-	}
-	return front, body, nil
-}
-
-// plain is an error of the library without its name.
-func plain(err error) error { return errors.New(strings.TrimPrefix(err.Error(), "yaml: ")) }
-
-// endOfFront is where the front matter ends, and where the text begins behind it; -1 where it
-// has no end.
-func endOfFront(rest string) (end, after int) {
-	for at := 0; at < len(rest); {
-		line, n := rest[at:], len(rest)-at
-		if i := strings.IndexByte(line, '\n'); i >= 0 {
-			line, n = line[:i], i+1
-		}
-		if line = strings.TrimSuffix(line, "\r"); line == "---" || line == "..." {
-			return at, at + n
-		}
-		at += n
-	}
-	return -1, -1
-}
-
-// ofYAML is a value of the front matter. What a time or a number looks like is kept as it was
-// written.
-func ofYAML(n *yaml.Node, depth int) (any, error) {
-	if depth > memory.MaxMetadataDepth {
-		return nil, fmt.Errorf("it nests deeper than %d", memory.MaxMetadataDepth)
-	}
-	switch n.Kind {
-	case yaml.MappingNode:
-		out := make(map[string]any, len(n.Content)/2)
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key := n.Content[i]
-			if key.Kind != yaml.ScalarNode {
-				return nil, fmt.Errorf("line %d: a key is no text", key.Line+1)
+	if m.Aliases = p.free(name, aliases); len(m.Aliases) < len(aliases) {
+		var kept []any
+		for _, alias := range aliases {
+			if !slices.Contains(m.Aliases, alias) {
+				kept = append(kept, alias)
 			}
-			if _, ok := out[key.Value]; ok {
-				return nil, fmt.Errorf("line %d: the key %.80q is given twice", key.Line+1, key.Value)
-			}
-			v, err := ofYAML(n.Content[i+1], depth+1)
-			if err != nil {
-				return nil, err
-			}
-			out[key.Value] = v
 		}
-		return out, nil
-	case yaml.SequenceNode:
-		out := make([]any, 0, len(n.Content))
-		for _, c := range n.Content {
-			v, err := ofYAML(c, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, v)
+		if kept != nil {
+			beside[aliasKeys[0]] = kept
 		}
-		return out, nil
-	case yaml.ScalarNode:
-		return scalarOf(n), nil
 	}
-	return nil, fmt.Errorf("line %d: it refers to another place of it, which is not read", n.Line+1)
+	if len(beside) > 0 && m.Metadata == nil {
+		m.Metadata = map[string]any{}
+	}
+	maps.Copy(m.Metadata, beside)
+	return m, nil
 }
 
-func scalarOf(n *yaml.Node) any {
-	switch n.ShortTag() {
-	case "!!null":
-		return nil
-	case "!!bool":
-		var b bool
-		if n.Decode(&b) == nil {
-			return b
+func isNote(k memory.Kind) bool { return k == memory.KindNote || k == memory.KindArchive }
+
+// free returns those of the aliases of a file that no other file has as a name or alias, each
+// once.
+func (p *pages) free(name string, aliases []string) (free []string) {
+	for _, alias := range aliases {
+		if holder := p.names[alias]; alias == name || holder != "" && holder != name || slices.Contains(free, alias) || len(free) == memory.MaxAliases || len(alias) > memory.MaxID {
+			continue
 		}
-	case "!!int", "!!float":
-		if isNumber(n.Value) {
-			return json.Number(n.Value)
-		}
+		p.names[alias] = name
+		free = append(free, alias)
 	}
-	return n.Value
+	return free
 }
 
-// wikiLink and mdLink find links to other files: [[name|words]], ![[name]], [words](path).
-var (
-	wikiLink = regexp.MustCompile(`\[\[([^\[\]|#\n]+)(?:#[^\[\]|\n]*)?(?:\|[^\[\]\n]*)?\]\]`)
-	mdLink   = regexp.MustCompile(`\]\(<?([^()<>\s]+?)>?(?:\s+"[^"\n]*")?\)`)
-)
-
-// targets are what a text links to, each once, as it is written.
-func (p *pages) targets(text []byte) (to []string) {
-	if p.folder == nil || !bytes.Contains(text, []byte("](")) && !bytes.Contains(text, []byte("[[")) {
-		return nil
-	}
-	for _, m := range wikiLink.FindAllSubmatch(text, maxLinks) {
-		to = append(to, "[["+strings.TrimSpace(string(m[1])))
-	}
-	for _, m := range mdLink.FindAllSubmatch(text, maxLinks) {
-		target, _, _ := strings.Cut(string(m[1]), "#")
-		if u, err := url.Parse(target); err != nil || u.Scheme != "" || u.Host != "" || !isPage(u.Path) {
-			continue // it leads out of the folder, or to a picture
-		}
-		to = append(to, target)
-	}
-	slices.Sort(to)
-	return slices.Compact(to)
-}
-
-// resolve is the file that a link means, empty where there is none.
-func (p *pages) resolve(from, target string) string {
-	if name, ok := strings.CutPrefix(target, "[["); ok {
-		key := strings.ToLower(trimPage(name))
-		if at := p.byPath[key]; at != "" {
-			return at
-		}
-		if at := p.byPath[path.Join(path.Dir(strings.ToLower(from)), key)]; at != "" {
-			return at
-		}
-		if all := p.byName[path.Base(key)]; len(all) > 0 && !strings.Contains(key, "/") {
-			return all[0]
-		}
-		return ""
-	}
-	if unescaped, err := url.PathUnescape(target); err == nil {
-		target = unescaped
-	}
-	key := strings.ToLower(trimPage(strings.TrimPrefix(target, "/")))
-	if strings.HasPrefix(target, "/") {
-		return p.byPath[path.Clean(key)]
-	}
-	return p.byPath[path.Join(path.Dir(strings.ToLower(from)), key)]
-}
-
-// relate gives an entity for each file with links, or that others link to, and the relations.
-func (p *pages) relate(links map[string][]string) error {
-	owner := p.scope("", "", "").Owner()
-	for _, from := range p.paths {
-		for _, target := range links[from] {
-			to := p.resolve(from, target)
-			if to == "" {
-				p.leave("links to files that are not there", 1)
+// relate gives an entity for each note with links, or that others link to, and the relations.
+func (p *pages) relate() error {
+	for _, n := range p.notes {
+		at := exchange.LineError{Of: "file", ID: n.path}
+		seen := map[*note]bool{}
+		for _, l := range n.links {
+			to := p.target(n, l)
+			if to == nil || seen[to] {
 				continue
 			}
-			at := exchange.LineError{Of: "file", ID: from}
-			for _, end := range []string{from, to} {
+			seen[to] = true
+			for _, end := range []*note{n, to} {
 				if err := p.entity(at, end); err != nil {
 					return err
 				}
 			}
 			err := p.line(at, graph.TypeRelation, graph.RelationLine{
-				Type: graph.TypeRelation, User: owner.User, Agent: owner.Agent, From: entityOf(from), Relation: linksTo, To: entityOf(to),
+				Type: graph.TypeRelation, User: n.owner.User, Agent: n.owner.Agent, From: n.entity(), Relation: linksTo, To: to.entity(),
 			}, 0)
 			if err != nil {
 				return err
@@ -419,73 +360,42 @@ func (p *pages) relate(links map[string][]string) error {
 	return nil
 }
 
-// entityOf is the ID of the entity of a file.
-func entityOf(name string) string { return idOf(Markdown, trimPage(name)) }
+// target returns the note of the same owner that a link means, nil if there is none. The names of
+// notes come before paths in the folder: an export has put the notes of each owner into a folder.
+func (p *pages) target(n *note, l link) *note {
+	names := p.owners[n.owner]
+	if to := names.meant(n.name, l); to != nil {
+		return to
+	}
+	for _, at := range []string{p.files.byPath[trimPage(fold(l.target))], p.files.beside(n.path, l.target)} {
+		if to := names.byFile[at]; to != nil {
+			return to
+		}
+	}
+	switch ending := path.Ext(l.target); {
+	case p.others[fold(path.Base(l.target))]:
+		p.leave("links to other files", 1)
+	case l.wiki, isPage(l.target):
+		p.leave("links to files that are not there", 1)
+	case ending == "":
+		p.leave("links to places that are not there", 1)
+	}
+	return nil
+}
 
-func (p *pages) entity(at exchange.LineError, name string) error {
-	if p.linked[name] {
+// entity is the ID of the entity of a note.
+func (n *note) entity() string { return idOf(Markdown, n.name) }
+
+func (p *pages) entity(at exchange.LineError, n *note) error {
+	if n.linked {
 		return nil
 	}
-	p.linked[name] = true
-	owner := p.scope("", "", "").Owner()
+	n.linked = true
 	err := p.line(at, graph.TypeEntity, graph.EntityLine{
-		Type: graph.TypeEntity, ID: entityOf(name), User: owner.User, Agent: owner.Agent, EntityType: noteEntity, Name: path.Base(trimPage(name)),
+		Type: graph.TypeEntity, ID: n.entity(), User: n.owner.User, Agent: n.owner.Agent, EntityType: noteEntity, Name: path.Base(n.name),
 	}, 0)
-	if id, ok := p.ids[name]; ok && err == nil {
-		err = p.line(at, graph.TypeLink, graph.LinkLine{Type: graph.TypeLink, Entity: entityOf(name), Memory: id, User: owner.User, Agent: owner.Agent}, 0)
+	if err == nil {
+		err = p.line(at, graph.TypeLink, graph.LinkLine{Type: graph.TypeLink, Entity: n.entity(), Memory: n.id, User: n.owner.User, Agent: n.owner.Agent}, 0)
 	}
 	return err
-}
-
-// list takes a list of texts, or one text.
-func (f fields) list(key string) (texts []string) {
-	raw, ok := f[key]
-	if !ok {
-		return nil
-	}
-	var one string
-	if json.Unmarshal(raw, &texts) != nil {
-		texts = nil
-		if json.Unmarshal(raw, &one) != nil || one == "" {
-			return nil
-		}
-		texts = []string{one}
-	}
-	if len(texts) > memory.MaxAliases || slices.ContainsFunc(texts, func(s string) bool { return s == "" || len(s) > memory.MaxID }) {
-		return nil // they stay in the metadata
-	}
-	delete(f, key)
-	return texts
-}
-
-// ownKey is a key of the front matter that says that memdb has written a file, and pageVersion
-// in which form.
-const (
-	ownKey      = "memdb"
-	pageVersion = "1"
-)
-
-// ownFields are the keys of an exported file that other files would not have.
-func (w *writer) ownFields(m *memory.Memory) {
-	take := func(key string, set func(s string)) {
-		switch v := m.Metadata[key].(type) {
-		case string:
-			set(v)
-		case json.Number:
-			set(v.String())
-		case bool:
-			set(strconv.FormatBool(v))
-		default:
-			return
-		}
-		delete(m.Metadata, key)
-	}
-	take("source", func(s string) { m.Source = memory.Source(s) })
-	take("pinned", func(s string) { m.Pinned = s == "true" })
-	take("auto_importance", func(s string) { m.AutoImportance = s == "true" })
-	take("access_count", func(s string) { m.AccessCount, _ = strconv.ParseUint(s, 10, 64) })
-	take("last_accessed", func(s string) { m.LastAccessed = w.when(s) })
-	if len(m.Metadata) == 0 {
-		m.Metadata = nil
-	}
 }

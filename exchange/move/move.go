@@ -30,6 +30,7 @@ type Format string
 const (
 	ChatGPT   Format = "chatgpt"   // conversations.json of an export of ChatGPT
 	Claude    Format = "claude"    // conversations.json, projects.json or memories.json of an export of Claude
+	Anthropic Format = "anthropic" // a folder of files as Anthropic's memory tool keeps it, or lists of its memory stores' API
 	MCP       Format = "mcp"       // memory.jsonl of the reference server of the Model Context Protocol
 	Mem0      Format = "mem0"      // what mem0 lists, or its SQLite history
 	OpenFang  Format = "openfang"  // the SQLite file of OpenFang
@@ -38,14 +39,16 @@ const (
 	JSONL     Format = "jsonl"     // the same, one a line
 	CSV       Format = "csv"       // rows with a header, with commas, semicolons or tabs between
 	Markdown  Format = "markdown"  // a folder of Markdown files, or one such file
-	Chroma    Format = "chroma"    // what Chroma gets of a collection
+	Chroma    Format = "chroma"    // what Chroma gets of a collection, or its SQLite file
 	Qdrant    Format = "qdrant"    // points that Qdrant scrolls through
+	SQLite    Format = "sqlite"    // the file of ExportSQLite, or the rows of one table of any SQLite file
 )
 
 // readers are what translates each format.
 var readers = map[Format]func(*Input, *writer) error{
-	ChatGPT: readChatGPT, Claude: readClaude, MCP: readMCP, Mem0: readMem0, LangGraph: readLangGraph,
+	ChatGPT: readChatGPT, Anthropic: readAnthropic, Claude: readClaude, MCP: readMCP, Mem0: readMem0, LangGraph: readLangGraph,
 	JSON: readJSON, JSONL: readLines, CSV: readCSV, Chroma: readChroma, Qdrant: readQdrant, OpenFang: readOpenFang, Markdown: readMarkdown,
+	SQLite: readSQLite,
 }
 
 // Formats are all formats, by name.
@@ -81,13 +84,18 @@ type Options struct {
 	// Map says of fields of a memory under which key of a record they are, before the usual ones. See
 	// ParseMap.
 	Map Map
+	// Table is the table of a SQLite file whose rows are read. Empty: the one that has memories.
+	Table string
 }
+
+// HasFolders reports whether a format may be a folder of files.
+func (f Format) HasFolders() bool { return f == Markdown || f == Anthropic }
 
 // Owner is the scope that an input of a format gets that names nobody.
 func (f Format) Owner() memory.Scope {
 	switch f {
-	case LangGraph:
-		return memory.Scope{User: "default"} // where a server looks for the items of such a client
+	case LangGraph, Anthropic:
+		return memory.Scope{User: "default"} // where a server looks for the things of such a client
 	case JSONL:
 		f = JSON
 	}
@@ -162,7 +170,7 @@ func (i *Items) All(ctx context.Context) iter.Seq2[exchange.Item, error] {
 			i.in.Reader = bufio.NewReaderSize(ctxio.Reader(ctx, i.in.Reader), splitBuffer)
 		}
 		err := errFolder
-		if i.in.Folder == nil || i.format == Markdown {
+		if i.in.Folder == nil || i.format.HasFolders() {
 			err = readers[i.format](i.in, w)
 		}
 		if err != nil && !errors.Is(err, errEnough) {

@@ -9,12 +9,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -33,13 +35,31 @@ func input(name string, b []byte) *Input {
 func sample(t testing.TB, name string) *Input {
 	t.Helper()
 	if info, err := os.Stat(filepath.Join("testdata", name)); err == nil && info.IsDir() {
-		return &Input{Name: name, Folder: os.DirFS(filepath.Join("testdata", name))}
+		return &Input{Name: name, Folder: datedFolder(t, filepath.Join("testdata", name))}
 	}
 	b, err := os.ReadFile(filepath.Join("testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return input(name, b)
+}
+
+// datedFolder is a folder whose files were changed at one time, whenever they were checked out.
+func datedFolder(t testing.TB, dir string) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		files[name] = &fstest.MapFile{Data: b, ModTime: time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // samples are files that the programs made, or that their documented schemas give, and what

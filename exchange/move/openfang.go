@@ -2,11 +2,11 @@ package move
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -15,7 +15,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/graph"
-	"github.com/seed-7aedc3ff/memdb/internal/sqlitefile"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -28,15 +27,15 @@ const newestOpenFang = 17
 
 // readOpenFang reads the SQLite file of OpenFang, of its documented schema or that which it makes.
 func readOpenFang(in *Input, w *writer) error {
-	return w.database(in, func(f *sqlitefile.File) error {
-		if _, ok := recogniseTables(f); !ok {
-			return errors.New(`the SQLite file has neither "memory_fragments", "memories" nor "kv_store", as that of OpenFang has`)
+	return w.database(in, func(f *sqliteFile) ([]string, error) {
+		if !isOpenFang(f) {
+			return nil, errors.New(`the SQLite file has neither "memory_fragments", "memories" nor "kv_store" with the columns of OpenFang; leave the format out, or name a table with --table`)
 		}
-		if f.Version() > newestOpenFang {
-			w.leave(fmt.Sprintf("what is new in the schema %d", f.Version()), 1)
+		if f.version > newestOpenFang {
+			w.leave(fmt.Sprintf("what is new in the schema %d", f.version), 1)
 		}
 		o := &openFang{writer: w}
-		known := []string{}
+		known := []string{"memory_fts_content", "memories_fts_content"} // texts of the memories again
 		for _, t := range []struct {
 			table string
 			visit func(at exchange.LineError, c *cells) error
@@ -54,16 +53,18 @@ func readOpenFang(in *Input, w *writer) error {
 		} {
 			known = append(known, t.table)
 			if err := w.each(f, t.table, t.visit); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return w.leaveTables(f, known...)
+		return known, nil
 	})
 }
 
-func recogniseTables(f *sqlitefile.File) (Format, bool) {
-	return OpenFang, f.Table("memory_fragments").Has("agent_id", "content") ||
-		f.Table("memories").Has("agent_id", "content") || f.Table("kv_store").Has("agent_id", "key", "value")
+// isOpenFang reports whether a file has a table of OpenFang, with the columns that it has there.
+func isOpenFang(f *sqliteFile) bool {
+	return f.has("memory_fragments", "id", "agent_id", "content", "source", "created_at", "access_count") ||
+		f.has("memories", "id", "agent_id", "content", "source", "confidence", "created_at", "access_count") ||
+		f.has("kv_store", "agent_id", "key", "value", "updated_at")
 }
 
 type openFang struct{ *writer }
@@ -77,40 +78,21 @@ func (o *openFang) owner(c *cells) scope.Owner {
 	return of
 }
 
-// rest are the columns of a row that are none of some, as metadata.
-func (c *cells) rest(known ...string) map[string]any {
-	out := map[string]any{}
-	for i, column := range c.table.Columns {
-		if containsFold(known, column.Name) {
-			continue
-		}
-		switch v := c.row.Values[i].(type) {
-		case string:
-			if v != "" {
-				out[column.Name] = v
-			}
-		case int64, float64:
-			out[column.Name] = v
-		}
-	}
-	return out
-}
-
 func (o *openFang) agent(at exchange.LineError, c *cells) error {
-	about := map[string]any{}
-	if state := c.text("state"); state != "" {
-		about["state"] = strings.Trim(state, `"`)
+	l := usage.AgentLine{Type: usage.TypeAgent, ID: c.text("id"), Name: c.text("name"), CreatedAt: instant(o.when(c.any("created_at")))}
+	state, manifest := strings.Trim(c.text("state"), `"`), c.value("manifest")
+	about := c.rest()
+	if state != "" {
+		about["state"] = state
 	}
-	if manifest := c.value("manifest"); manifest != nil {
+	if manifest != nil {
 		about["manifest"] = manifest
 	}
-	metadata, err := marshal(about)
-	if err != nil {
+	var err error
+	if l.Metadata, err = marshal(about); err != nil {
 		return o.skip(at, err)
 	}
-	return o.line(at, usage.TypeAgent, usage.AgentLine{
-		Type: usage.TypeAgent, ID: c.text("id"), Name: c.text("name"), CreatedAt: instant(o.when(c.any("created_at"))), Metadata: metadata,
-	}, len(metadata))
+	return o.line(at, usage.TypeAgent, l, len(l.Metadata))
 }
 
 func (o *openFang) fragment(at exchange.LineError, c *cells) error {
@@ -121,43 +103,37 @@ func (o *openFang) fragment(at exchange.LineError, c *cells) error {
 	owner := o.owner(c)
 	m := memory.Memory{
 		ID: idOf(o.format, c.text("id")), Scope: memory.Scope{User: owner.User, Agent: owner.Agent}, Kind: memory.KindFragment,
-		Text: c.text("content"), Source: sourceName(c.text("source")),
+		Text: c.text("content"), Source: sourceName(c.text("source")), Importance: c.share("importance"), Confidence: c.share("confidence"),
 		CreatedAt: o.when(c.any("created_at")), LastAccessed: o.when(c.any("last_accessed_at", "accessed_at")), AccessCount: uint64(c.integer("access_count")),
 	}
-	about := c.rest("id", "agent_id", "content", "source", "metadata", "created_at", "last_accessed_at", "accessed_at", "access_count", "deleted", "importance", "confidence", "embedding")
-	share := func(name string) *float64 {
-		n, ok := c.number(name)
-		if ok && (n < 0 || n > 1) {
-			about[name], ok = n, false
+	if vector := c.any("embedding"); vector != nil {
+		blob, _ := vector.([]byte)
+		if m.Embedding = floatsOf(blob); m.Embedding == nil && (blob == nil || len(blob) > 0) {
+			o.leave("vectors that cannot be read", 1)
 		}
-		if !ok {
-			return nil
-		}
-		return &n
 	}
-	m.Importance, m.Confidence = share("importance"), share("confidence")
-	if raw := c.text("metadata"); raw != "" {
-		var inner exchange.Object
-		if exchange.Decode([]byte(raw), &inner) != nil {
-			about["metadata"] = raw
+	inner := c.json("metadata")
+	about := c.rest()
+	var object exchange.Object
+	if exchange.Decode(inner, &object) == nil {
+		for key, v := range object {
+			if had, twice := about[key]; twice { // nothing is written over
+				about["column "+key] = had
+			}
+			about[key] = v
 		}
-		maps.Copy(about, inner)
+	} else if len(inner) > 0 {
+		about["metadata"] = inner
 	}
 	if len(about) > 0 {
 		m.Metadata = about
-	}
-	if blob, ok := c.any("embedding").([]byte); ok && len(blob) > 0 {
-		m.Embedding = floatsOf(blob)
-		if m.Embedding == nil {
-			o.leave("vectors that cannot be read", 1)
-		}
 	}
 	return o.memory(at, m)
 }
 
 // floatsOf reads a vector of 32-bit floats, nil where it is none.
 func floatsOf(b []byte) []float32 {
-	if len(b)%4 != 0 || len(b)/4 > memory.MaxDim {
+	if len(b) == 0 || len(b)%4 != 0 || len(b)/4 > memory.MaxDim {
 		return nil
 	}
 	v := make([]float32, len(b)/4)
@@ -197,14 +173,18 @@ func (o *openFang) entity(at exchange.LineError, c *cells) error {
 	owner := o.owner(c)
 	return o.line(at, graph.TypeEntity, graph.EntityLine{
 		Type: graph.TypeEntity, ID: c.text("id"), User: owner.User, Agent: owner.Agent, EntityType: strings.Trim(c.text("entity_type"), `"`), Name: c.text("name"),
-		Properties: objectOf(c.json("attributes", "properties")),
+		Properties: c.object("attributes", "properties"),
 		CreatedAt:  instant(o.when(c.any("created_at"))), UpdatedAt: instant(o.when(c.any("updated_at"))),
 	}, len(c.text("attributes", "properties")))
 }
 
-// objectOf is an object, nil for what is none.
-func objectOf(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 || raw[0] != '{' {
+// object is a value that is an object of JSON, nil for any other one, which is counted.
+func (c *cells) object(names ...string) json.RawMessage {
+	raw := c.json(names...)
+	if len(raw) > 0 && raw[0] != '{' {
+		if string(raw) != "null" && string(raw) != `""` {
+			c.lost(names[0], "object")
+		}
 		return nil
 	}
 	return raw
@@ -212,7 +192,7 @@ func objectOf(raw json.RawMessage) json.RawMessage {
 
 func (o *openFang) relation(at exchange.LineError, c *cells) error {
 	owner := o.owner(c)
-	properties := objectOf(c.json("properties"))
+	properties := c.object("properties")
 	if confidence, ok := c.number("confidence"); ok && confidence != 1 {
 		var with map[string]any
 		if err := json.Unmarshal(properties, &with); err != nil || with == nil {
@@ -235,8 +215,9 @@ func (o *openFang) relation(at exchange.LineError, c *cells) error {
 
 func (o *openFang) usage(at exchange.LineError, c *cells) error {
 	owner := o.owner(c)
+	c.any("id") // the time and the place say which it is
 	l := usage.Line{
-		Type: usage.TypeUsage, User: owner.User, Agent: owner.Agent, Number: uint64(max(c.row.ID, 1)), Model: c.text("model"),
+		Type: usage.TypeUsage, User: owner.User, Agent: owner.Agent, Number: c.place(), Model: c.text("model"),
 		PromptTokens: c.integer("prompt_tokens", "input_tokens"), CompletionTokens: c.integer("completion_tokens", "output_tokens"),
 		Time: instant(o.when(c.any("timestamp"))),
 	}
@@ -256,11 +237,9 @@ func (o *openFang) session(at exchange.LineError, c *cells) error {
 	if !ok && c.any("messages") != nil {
 		return o.skip(at, errors.New(`its "messages" cannot be read`))
 	}
-	about := map[string]any{}
-	if label := c.text("label"); label != "" {
-		about["label"] = label
-	}
-	if summary := c.text("compacted_summary"); summary != "" {
+	created, updated, summary := c.any("created_at"), c.any("updated_at"), c.text("compacted_summary")
+	about := c.rest()
+	if summary != "" {
 		about["summary"] = summary
 	}
 	metadata, err := marshal(about)
@@ -269,7 +248,7 @@ func (o *openFang) session(at exchange.LineError, c *cells) error {
 	}
 	err = o.line(at, sessions.TypeSession, sessions.SessionLine{
 		Type: sessions.TypeSession, Session: id, User: owner.User, Agent: owner.Agent, Channel: string(o.format), Metadata: metadata,
-		CreatedAt: instant(o.when(c.any("created_at"))),
+		CreatedAt: instant(o.when(created)), UpdatedAt: instant(o.when(updated)),
 	}, len(metadata))
 	seen := map[string]int{}
 	for _, m := range messages {
@@ -295,6 +274,21 @@ func (o *openFang) message(at exchange.LineError, owner scope.Owner, session str
 	l := sessions.MessageLine{
 		Type: sessions.TypeMessage, Session: session, User: owner.User, Agent: owner.Agent, ID: id, Role: string(roleOf(strings.ToLower(role))),
 	}
+	for key, value := range m {
+		switch text, isText := value.(string); {
+		case key == "role", key == "content", value == nil:
+		case key == "name" && isText:
+			l.Name = text
+		case key == "tool_call_id" && isText:
+			l.ToolCallID = text
+		case key == "tool_calls":
+			if l.ToolCalls, err = json.Marshal(value); err != nil {
+				return o.skip(at, err)
+			}
+		default:
+			o.leave("of messages: "+key, 1)
+		}
+	}
 	switch content := m["content"].(type) {
 	case string:
 		l.Text = content
@@ -305,7 +299,9 @@ func (o *openFang) message(at exchange.LineError, owner scope.Owner, session str
 			return o.skip(at, err)
 		}
 	default:
-		return o.skip(at, errors.New("a message has no content"))
+		if content != nil || l.ToolCalls == nil {
+			return o.skip(at, errors.New("a message has no content"))
+		}
 	}
 	return o.line(at, sessions.TypeMessage, l, len(raw))
 }
@@ -326,17 +322,28 @@ func onlyTexts(parts []any) (string, bool) {
 
 // value is what a column holds as JSON or as MessagePack, nil where it is neither.
 func (c *cells) value(name string) any {
-	s := c.text(name)
-	if s == "" {
+	b, _ := bytesOf(c.any(name))
+	if len(b) == 0 {
 		return nil
 	}
-	var v any
-	if exchange.Decode([]byte(s), &v) == nil {
+	if exchange.Decode(b, new(any)) == nil {
+		v, _ := decodeAny(b) // which it was already
 		return v
 	}
-	v, rest, err := readPacked([]byte(s), 0)
+	v, rest, err := readPacked(b, 0)
 	if err != nil || len(rest) > 0 {
 		return nil
 	}
 	return v
+}
+
+// place is the number of a row, the same whenever the row is read: of a table without rowids it
+// follows from the row's ID.
+func (c *cells) place() uint64 {
+	if !c.table.rowless {
+		return uint64(max(c.row.number, 1))
+	}
+	const bits = 40 // so that numbers of records that follow have their place
+	h := sha256.Sum256([]byte(c.text("id")))
+	return binary.BigEndian.Uint64(h[:])>>(64-bits) | 1
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
-	"github.com/seed-7aedc3ff/memdb/internal/sqlitefile"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -66,8 +65,8 @@ func TestMarkdownBack(t *testing.T) {
 	}
 	folder := func(db *engine.DB) fstest.MapFS {
 		files := fstest.MapFS{}
-		moved, err := ExportMarkdown(t.Context(), db, func(name string, text []byte) error {
-			if !fs.ValidPath(name) || len(name) > 500 || strings.ContainsAny(name, `\:*?"<>| `) || files[name] != nil {
+		moved, err := ExportMarkdown(t.Context(), db, func(name string, text []byte, _ time.Time) error {
+			if !fs.ValidPath(name) || len(name) > 500 || strings.ContainsAny(name, `\:*?"<>|`) || files[name] != nil {
 				t.Errorf("a file is named %q", name)
 			}
 			files[name] = &fstest.MapFile{Data: bytes.Clone(text)}
@@ -145,7 +144,7 @@ func TestMCPBack(t *testing.T) {
 	}
 }
 
-// What the form cannot say in its own words becomes an observation; owners do not meet.
+// TestMCPOut verifies that properties and aliases become keys, and that owners do not meet.
 func TestMCPOut(t *testing.T) {
 	db := openMemory(t)
 	lines := `{"type":"memory","user":"u","text":"t"}
@@ -158,7 +157,7 @@ func TestMCPOut(t *testing.T) {
 	}
 	var out bytes.Buffer
 	moved, err := ExportMCP(t.Context(), db, &out, nil)
-	want := `{"type":"entity","name":"Bowl","entityType":"pot","observations":["round","owner: Ilse","size: {\"cm\":20}","also called dish"]}
+	want := `{"type":"entity","name":"Bowl","entityType":"pot","observations":["round"],"aliases":["dish"],"owner":"Ilse","size":{"cm":20}}
 {"type":"entity","name":"e2","entityType":"pot","observations":[]}
 {"type":"relation","from":"Bowl","to":"e2","relationType":"like"}
 `
@@ -175,6 +174,15 @@ func TestMCPOut(t *testing.T) {
 
 // file is a file in memory that is written at any place.
 type file struct{ b []byte }
+
+func (f *file) Truncate(size int64) error {
+	f.b = f.b[:size]
+	return nil
+}
+
+func (f *file) ReadAt(p []byte, at int64) (int, error) {
+	return bytes.NewReader(f.b).ReadAt(p, at)
+}
 
 func (f *file) WriteAt(p []byte, at int64) (int, error) {
 	if end := at + int64(len(p)); end > int64(len(f.b)) {
@@ -199,30 +207,32 @@ func TestSQLiteOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := sqlitefile.Open(sqlitefile.Section{ReaderAt: bytes.NewReader(out.b), Size: int64(len(out.b))}, sqlitefile.Section{})
+	f, err := input("out.db", out.b).openSQLite(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer f.end()
+	if err := f.check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w := &writer{ctx: t.Context(), account: newAccount(), yield: func(exchange.Item, error) bool { return true }}
 	for _, table := range sqliteTables {
 		n := 0
-		for row, err := range f.Rows(f.Table(table.name)) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := cells{f.Table(table.name), row}
+		err := w.each(f, table.name, func(_ exchange.LineError, c *cells) error {
 			if n++; table.name == "memories" {
 				m, err := db.Memories().Get(t.Context(), memory.Scope{User: c.text("user"), Agent: c.text("agent"), Run: c.text("run")}, c.text("id"))
 				if err != nil || m.Text != c.text("text") || string(m.Kind) != c.text("kind") {
-					t.Errorf("%v: %v, %q", row.Values[:3], err, c.text("text"))
+					t.Errorf("%v: %v, %q", c.row.values[:3], err, c.text("text"))
 				}
 			}
-		}
-		if want := moved.Written[table.typ]; n != want && table.name != "vectors" || n == 0 {
-			t.Errorf("%s has %d rows, want %d", table.name, n, want)
+			return nil
+		})
+		if want := moved.Written[table.typ]; err != nil || n != want && table.name != "vectors" || n == 0 {
+			t.Errorf("%s has %d rows, want %d, error %v", table.name, n, want, err)
 		}
 	}
-	if f.Version() != sqliteVersion || moved.Written["memory"] < 20 {
-		t.Errorf("version %d, %+v", f.Version(), moved)
+	if f.version != sqliteVersion || moved.Written["memory"] < 20 {
+		t.Errorf("version %d, %+v", f.version, moved)
 	}
 }
 

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/seed-7aedc3ff/memdb/internal/sqlitefile"
 )
 
 // A headKey is a key at the begin of a document of JSON, and the first byte of its value.
@@ -105,7 +103,7 @@ func Recognise(in *Input) (Format, bool) {
 	head, _ := in.Reader.Peek(in.Reader.Buffered()) // they are there
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	switch c := bytes.TrimLeft(head, " \t\r\n"); {
-	case sqlitefile.Is(head):
+	case in.IsSQLite():
 		return recogniseSQLite(in)
 	case len(c) > 0 && (c[0] == '{' || c[0] == '['):
 		return recogniseJSON(c)

@@ -78,6 +78,17 @@ func (w *writer) record(at exchange.LineError, raw []byte) error {
 // eachUnder visits the records of a document: of a list, or of the lists under some keys of an
 // object. What an object has beside them is left out. An object without such a list is a record.
 func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exchange.LineError, raw []byte) error) error {
+	return eachOf(in, w, of, keys, w.leave, func(at exchange.LineError, _ string, raw []byte, err error) error {
+		if err != nil {
+			return w.skip(at, err)
+		}
+		return visit(at, raw)
+	})
+}
+
+// eachOf is eachUnder for a reader that wants to know under which key a record is, and what to do
+// with a record that is too long and with what an object has beside its lists.
+func eachOf(in *Input, w *writer, of string, keys []string, leave func(string, int), visit func(at exchange.LineError, under string, raw []byte, err error) error) error {
 	s, err := exchange.NewSplitter(in.Reader)
 	if err != nil {
 		return err
@@ -97,32 +108,32 @@ func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exc
 	}
 	walk.visit = func(path string, _ int, raw []byte, err error) error {
 		w.read = s.Bytes()
-		if strings.HasSuffix(path, offsetKey) {
-			further = string(raw) != "null"
+		if strings.HasSuffix(path, offsetKey) || path == nextKey {
+			further = further || string(raw) != "null"
 			return nil
 		}
-		if key, inList := strings.CutSuffix(path, "[]"); !inList && path != "" {
+		key, inList := strings.CutSuffix(path, "[]")
+		if !inList && path != "" {
 			if string(raw) != "null" && string(raw) != "[]" && string(raw) != "{}" {
-				w.leave("beside the records: "+key, 1)
+				leave("beside the records: "+key, 1)
 			}
 			return nil
 		}
 		n++
-		at := exchange.LineError{Line: n, Of: of}
-		if err != nil {
-			return w.skip(at, err)
-		}
-		return visit(at, raw)
+		return visit(exchange.LineError{Line: n, Of: of}, key, raw, err)
 	}
 	err = walk.run()
 	if further {
-		w.leave("pages behind the last one, which "+offsetKey+" names", 1)
+		leave("pages behind the last one", 1)
 	}
 	return err
 }
 
-// offsetKey says that there are records which the answer lacks.
-const offsetKey = "next_page_offset"
+// offsetKey and nextKey say that there are records which the answer lacks.
+const (
+	offsetKey = "next_page_offset"
+	nextKey   = "next"
+)
 
 // wrapsRecords reports whether the object that comes next has a list under one of the keys, as far as
 // its begin tells.

@@ -1,56 +1,144 @@
 package move
 
 import (
+	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
+	"iter"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"github.com/seed-7aedc3ff/memdb/exchange"
-	"github.com/seed-7aedc3ff/memdb/internal/sqlitefile"
-	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
 
-// isSQLite reports whether the input is a SQLite file.
-func (in *Input) isSQLite() bool {
+// sqliteMagic begins every SQLite file.
+const sqliteMagic = "SQLite format 3\x00"
+
+const (
+	// maxCell bounds a text or a blob of a SQLite file, in bytes. A row with a larger one is skipped.
+	maxCell = 64 << 20
+	// maxTables bounds the tables of a file: a stranger's schema may have any number.
+	maxTables = 10_000
+	// headerSize and logHeader are the headers of a SQLite file and of its write-ahead log, which
+	// change with every transaction and every restart of the log.
+	headerSize = 100
+	logHeader  = 32
+)
+
+// readPragmas make SQLite read a file of a stranger: it does not write, runs no function that
+// the schema names, unless it is harmless, checks each cell, and takes no shared memory.
+const readPragmas = `PRAGMA query_only=ON; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA ignore_check_constraints=ON;
+PRAGMA locking_mode=EXCLUSIVE; PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0; PRAGMA cache_size=-8192`
+
+// IsSQLite reports whether the input begins as a SQLite file does.
+func (in *Input) IsSQLite() bool {
 	if in.Reader == nil {
 		return false
 	}
-	head, _ := in.Reader.Peek(sqlitefile.LockHead)
-	return sqlitefile.Is(head)
+	head, _ := in.Reader.Peek(len(sqliteMagic))
+	return string(head) == sqliteMagic
 }
 
-// openSQLite opens the input as a SQLite file, with what lies beside it.
-func (in *Input) openSQLite() (*sqlitefile.File, error) {
+// sqliteFile is a SQLite file that SQLite reads, in one read transaction.
+type sqliteFile struct {
+	in      *Input
+	disk    sqliteDisk
+	begun   sqliteHeads
+	conn    *sqlite3.Conn
+	close   func() error
+	frames  int64 // those of the log that SQLite has taken
+	version int64 // user_version, by which a program tells its schema
+	tables  []*table
+	virtual []string // names of tables that a module keeps in other tables
+}
+
+// sqliteHeads are what every change of a SQLite file changes.
+type sqliteHeads struct {
+	main [headerSize]byte
+	log  [logHeader]byte
+}
+
+// A table is an ordinary table, which has rows of its own.
+type table struct {
+	name    string
+	columns []column
+	places  map[string]int // of the columns, by their names in lower case
+	key     string         // the expression that finds a row again; empty where there is none
+	rowless bool           // WITHOUT ROWID: key is the column of its primary key
+}
+
+// A column is one that a row has a value of.
+type column struct {
+	name    string
+	primary int  // its place in the primary key from 1 on, 0 where it is not in it
+	used    bool // a reader looks at it
+	spare   bool // it goes to the metadata
+	filled  int  // rows with a value
+}
+
+// sqliteRow is a row of a table. Its values are nil, int64, float64, string and []byte. They are the
+// caller's until the next row.
+type sqliteRow struct {
+	number int64 // its rowid, or its place where the table has none
+	key    any   // the value of the table's key
+	values []any
+}
+
+// openSQLite opens the input as a SQLite file, with the files next to it. The caller must call close.
+func (in *Input) openSQLite(ctx context.Context) (*sqliteFile, error) {
 	if in.File == nil {
-		return nil, errors.New("a SQLite file cannot be read from a pipe, and is not sent to a server; name the file where it lies, or import it into a database there and export jsonl")
+		return nil, errors.New("a SQLite file cannot be read from a pipe, and is not sent to a server; name the file on the machine that has it, or import it into a database there and export jsonl")
 	}
+	f := &sqliteFile{in: in}
+	if err := in.noJournal(); err != nil {
+		return nil, err
+	}
+	f.disk.main = section{in.File, in.Size}
+	var err error
+	if f.disk.log, err = in.beside("-wal"); err != nil {
+		return nil, err
+	}
+	if f.begun, err = f.heads(); err != nil {
+		return nil, err
+	}
+	if string(f.begun.main[:len(sqliteMagic)]) != sqliteMagic || in.Size < headerSize {
+		return nil, errors.New("it is no SQLite file")
+	}
+	if f.conn, f.close, err = f.disk.connect(); err != nil {
+		return nil, f.failed(ctx, err)
+	}
+	if err = f.begin(ctx); err != nil {
+		f.end()
+		return nil, f.failed(ctx, err)
+	}
+	return f, nil
+}
+
+// noJournal refuses a file with a journal that would have to be rolled back.
+func (in *Input) noJournal() error {
 	journal, err := in.beside("-journal")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	head := make([]byte, 1)
-	if n, err := journal.readHead(head); err != nil {
-		return nil, err
-	} else if n > 0 && head[0] != 0 { // a zero is a journal that was ended
-		return nil, errors.New("a journal lies beside the SQLite file: a program changes it now, or has died while it did; stop the program, or open the file once with it")
+	if n, err := journal.head(head); err != nil || n == 0 || head[0] == 0 { // a zero is a journal that was ended
+		return err
 	}
-	wal, err := in.beside("-wal")
-	if err != nil {
-		return nil, err
-	}
-	return sqlitefile.Open(sqlitefile.Section{ReaderAt: in.File, Size: in.Size}, sqlitefile.Section(wal))
+	return errors.New("a journal is next to the SQLite file: a program is changing the file, or ended while it did; stop the program, or open the file once with it")
 }
 
-type section sqlitefile.Section
-
-func (s section) readHead(b []byte) (int, error) {
-	if s.ReaderAt == nil || s.Size == 0 {
+// head reads the begin of a section, as far as there is one.
+func (s section) head(b []byte) (int, error) {
+	if s.ReaderAt == nil {
 		return 0, nil
 	}
 	n, err := s.ReadAt(b, 0)
@@ -60,50 +148,455 @@ func (s section) readHead(b []byte) (int, error) {
 	return n, err
 }
 
+// grown reports whether a file has become longer since it was opened.
+func (s section) grown() bool {
+	if s.ReaderAt == nil {
+		return false
+	}
+	n, _ := s.ReadAt(make([]byte, 1), s.size)
+	return n > 0
+}
+
 // beside is the file of the input's name with an ending, the zero section where there is none.
 func (in *Input) beside(ending string) (section, error) {
 	if in.Beside == nil {
 		return section{}, nil
 	}
 	r, size, err := in.Beside(ending)
-	if r == nil || err != nil {
+	if r == nil || err != nil || size == 0 {
 		return section{}, err
 	}
-	return section{ReaderAt: r, Size: size}, nil
+	return section{r, size}, nil
 }
 
-// database reads the tables of a SQLite file, and says at the end whether it was written
-// meanwhile.
-func (w *writer) database(in *Input, read func(f *sqlitefile.File) error) error {
-	f, err := in.openSQLite()
-	if err == nil {
-		err = read(f)
+func (f *sqliteFile) heads() (h sqliteHeads, err error) {
+	if _, err = f.disk.main.head(h.main[:]); err == nil {
+		_, err = f.disk.log.head(h.log[:])
 	}
+	return h, err
+}
+
+// unchanged returns an error if another program has written the file since it was opened.
+func (f *sqliteFile) unchanged() error {
+	now, err := f.heads()
 	if err != nil {
 		return err
 	}
-	w.read = in.Size
-	changed, err := f.Changed()
-	if err == nil && changed {
-		err = errors.New("the SQLite file was written while it was read; stop the program that writes it, and import again")
+	changed := now != f.begun || f.disk.main.grown() || f.disk.log.grown()
+	if f.disk.log.ReaderAt == nil {
+		log, err := f.in.beside("-wal")
+		if err != nil {
+			return err
+		}
+		changed = changed || log.ReaderAt != nil
+	}
+	if changed {
+		return errors.New("the SQLite file was written while it was read; stop the program that writes it, and import again")
+	}
+	return f.in.noJournal()
+}
+
+// begin begins the transaction and reads the schema.
+func (f *sqliteFile) begin(ctx context.Context) error {
+	return caught(func() error {
+		f.conn.SetInterrupt(ctx)
+		err := f.conn.ConfigLog(func(code sqlite3.ExtendedErrorCode, message string) {
+			if code == sqlite3.NOTICE_RECOVER_WAL {
+				_, _ = fmt.Sscanf(message, "recovered %d frames", &f.frames) // TestSQLiteLog would see other words
+			}
+		})
+		if err != nil {
+			return err
+		}
+		f.conn.Limit(sqlite3.LIMIT_LENGTH, maxCell)
+		for op, on := range map[sqlite3.DBConfig]bool{
+			sqlite3.DBCONFIG_DEFENSIVE: true, sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE: true,
+			sqlite3.DBCONFIG_ENABLE_TRIGGER: false, sqlite3.DBCONFIG_ENABLE_VIEW: false, sqlite3.DBCONFIG_DQS_DML: false,
+		} {
+			if _, err := f.conn.Config(op, on); err != nil {
+				return err
+			}
+		}
+		if err := f.conn.Exec(readPragmas + "; BEGIN"); err != nil {
+			return err
+		}
+		err = f.query("PRAGMA user_version", func(v []any) error {
+			f.version, _ = v[0].(int64)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		err = f.query("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'", func(v []any) error {
+			name, _ := v[0].(string)
+			if root, _ := v[1].(int64); root == 0 {
+				f.virtual = append(f.virtual, name)
+				return nil
+			}
+			if f.tables = append(f.tables, &table{name: name}); len(f.tables) > maxTables {
+				return fmt.Errorf("the SQLite file has more than %d tables; name a smaller one", maxTables)
+			}
+			return nil
+		})
+		for _, t := range f.tables {
+			if err != nil {
+				return err
+			}
+			err = f.describe(t)
+		}
+		return err
+	})
+}
+
+// describe reads the columns of a table, generated ones among them.
+func (f *sqliteFile) describe(t *table) error {
+	var primary []string
+	t.places = map[string]int{}
+	err := f.query("PRAGMA table_xinfo("+quoted(t.name)+")", func(v []any) error {
+		name, _ := v[1].(string)
+		pk, _ := v[5].(int64)
+		if pk > 0 {
+			primary = append(primary, name)
+		}
+		t.places[strings.ToLower(name)] = len(t.columns)
+		t.columns = append(t.columns, column{name: name, primary: int(pk)})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"rowid", "_rowid_", "oid"} {
+		if _, taken := t.places[name]; !taken {
+			stmt, _, err := f.conn.Prepare("SELECT " + name + " FROM " + quoted(t.name))
+			if err == nil {
+				t.key = name
+				return stmt.Close()
+			}
+			t.rowless = strings.Contains(err.Error(), "no such column")
+			break
+		}
+	}
+	if len(primary) == 1 {
+		t.key = quoted(primary[0])
+	}
+	return nil
+}
+
+// quoted is a name in a statement.
+func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// run gives the rows of a statement. Values are the caller's until the next row.
+func (f *sqliteFile) run(sql string, args ...any) iter.Seq2[[]any, error] {
+	return func(yield func([]any, error) bool) {
+		var stmt *sqlite3.Stmt
+		err := caught(func() (err error) {
+			stmt, _, err = f.conn.Prepare(sql)
+			for i, v := range args {
+				if err == nil {
+					err = bind(stmt, i+1, v)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer func() { _ = caught(stmt.Close) }() // its error was that of the last step
+		values := make([]any, stmt.ColumnCount())
+		for more := true; ; {
+			err := caught(func() error {
+				if more = stmt.Step(); !more {
+					return stmt.Err()
+				}
+				clear(values) // bytes of the row before would be written over
+				return stmt.Columns(values...)
+			})
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !more || !yield(values, nil) {
+				return
+			}
+		}
+	}
+}
+
+// query visits the rows of a statement.
+func (f *sqliteFile) query(sql string, visit func(values []any) error) error {
+	for values, err := range f.run(sql) {
+		if err == nil {
+			err = visit(values)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end closes the connection, which has changed nothing.
+func (f *sqliteFile) end() { _ = caught(f.close) }
+
+// caught runs a call of SQLite. It is a sandbox, which panics where its memory ends.
+func caught(call func() error) (err error) {
+	if caught := panics.Catch("reads a SQLite file", func() { err = call() }); caught != nil {
+		return errors.New("the SQLite file is damaged, or needs more memory than SQLite may use here")
 	}
 	return err
 }
 
-// cells are the values of a row by the names of their columns.
-type cells struct {
-	table *sqlitefile.Table
-	row   sqlitefile.Row
+// failed is an error of SQLite in the words of an import.
+func (f *sqliteFile) failed(ctx context.Context, err error) error {
+	const recover = "; restore it from a backup, or recover a copy with: sqlite3 FILE .recover | sqlite3 COPY"
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, sqlite3.CORRUPT), errors.Is(err, sqlite3.IOERR_SHORT_READ):
+		return fmt.Errorf("the SQLite file is damaged: %w%s", err, recover)
+	case errors.Is(err, sqlite3.NOTADB):
+		return errors.New("the SQLite file is damaged, encrypted, or of a newer version of SQLite" + recover)
+	case errors.Is(err, sqlite3.NOMEM):
+		return fmt.Errorf("the SQLite file needs more memory than SQLite may use here: %w", err)
+	}
+	return err
 }
 
-// any is a value, nil where there is no such column.
-func (c *cells) any(names ...string) any {
-	for _, name := range names {
-		if i := c.table.Index(name); i >= 0 {
-			return c.row.Values[i]
+// check returns an error if the structure of the file is damaged: rows would be missing without
+// a word. What rows hold has no checksum.
+func (f *sqliteFile) check(ctx context.Context) error {
+	err := f.query("PRAGMA quick_check(1)", func(v []any) error {
+		what, _ := v[0].(string)
+		if what == "ok" || strings.Contains(what, " value in ") { // a constraint that a row breaks is no damage
+			return nil
+		}
+		return fmt.Errorf("%w: %s", sqlite3.CORRUPT, strings.ReplaceAll(strings.TrimPrefix(what, "*** in database main ***\n"), "\n", "; "))
+	})
+	if errors.Is(err, sqlite3.ERROR) { // it needs a collation of the program that made it
+		return nil
+	}
+	return f.failed(ctx, err)
+}
+
+// table is the table with a name, without regard to case, nil where there is none.
+func (f *sqliteFile) table(name string) *table {
+	for _, t := range f.tables {
+		if strings.EqualFold(t.name, name) {
+			return t
 		}
 	}
 	return nil
+}
+
+// has reports whether there is a table with some columns.
+func (f *sqliteFile) has(name string, columns ...string) bool {
+	t := f.table(name)
+	return t != nil && !slices.ContainsFunc(columns, func(c string) bool { return t.index(c) < 0 })
+}
+
+// index is the place of a column, given in lower case, -1 where there is none.
+func (t *table) index(name string) int {
+	if i, ok := t.places[name]; ok {
+		return i
+	}
+	return -1
+}
+
+// selected is the statement that reads rows of a table: from the table itself, since an index may
+// differ from it.
+func (t *table) selected(where string) string {
+	key := t.key
+	if key == "" {
+		key = "NULL"
+	}
+	names := []string{key}
+	for i := range t.columns {
+		names = append(names, quoted(t.columns[i].name))
+	}
+	return "SELECT " + strings.Join(names, ", ") + " FROM " + quoted(t.name) + " NOT INDEXED " + where
+}
+
+// errLongCell is the error of a row with a value that is larger than maxCell.
+var errLongCell = fmt.Errorf("a value of it is longer than %d MiB", maxCell>>20)
+
+// rows reads the rows of a table in its order. The error of a row that is too long is errLongCell,
+// and the next row follows; any other one is the last.
+func (f *sqliteFile) rows(ctx context.Context, t *table) iter.Seq2[sqliteRow, error] {
+	return func(yield func(sqliteRow, error) bool) {
+		var last sqliteRow
+		var after []any
+		for place := int64(0); ; {
+			var failed error
+			for values, err := range f.run(t.selected(t.behind(after)), after...) {
+				if failed = err; err != nil {
+					break
+				}
+				place++
+				last = sqliteRow{place, values[0], values[1:]}
+				if number, ok := values[0].(int64); ok && !t.rowless {
+					last.number = number
+				}
+				if after = []any{values[0]}; !yield(last, nil) {
+					return
+				}
+			}
+			if failed == nil {
+				return
+			}
+			if errors.Is(failed, sqlite3.TOOBIG) {
+				last, failed = f.long(t, after)
+				if after = []any{last.key}; failed == nil && yield(last, errLongCell) {
+					continue
+				}
+			}
+			if failed != nil {
+				yield(sqliteRow{}, f.failed(ctx, failed))
+			}
+			return
+		}
+	}
+}
+
+// behind is the condition of the rows behind one.
+func (t *table) behind(key []any) string {
+	if len(key) == 0 {
+		return ""
+	}
+	return "WHERE " + t.key + " > ?"
+}
+
+// long is the row behind one, which is too long to be read: SQLite has ended the statement, and it goes
+// on behind that row.
+func (f *sqliteFile) long(t *table, after []any) (row sqliteRow, err error) {
+	if t.key == "" {
+		return row, fmt.Errorf("a row of the table %q: %w; delete the value in a copy of the file", t.name, errLongCell)
+	}
+	for values, err := range f.run("SELECT "+t.key+" FROM "+quoted(t.name)+" NOT INDEXED "+t.behind(after)+" ORDER BY "+t.key+" LIMIT 1", after...) {
+		if err != nil {
+			return row, err
+		}
+		row.key = values[0]
+		row.number, _ = values[0].(int64)
+	}
+	return row, nil
+}
+
+// row reads a row again, by its key.
+func (f *sqliteFile) row(ctx context.Context, t *table, key any) (sqliteRow, error) {
+	for values, err := range f.run(t.selected("WHERE "+t.key+" = ?"), key) {
+		if err != nil {
+			return sqliteRow{}, f.failed(ctx, err)
+		}
+		number, _ := values[0].(int64)
+		return sqliteRow{number, values[0], values[1:]}, nil
+	}
+	return sqliteRow{}, f.failed(ctx, fmt.Errorf("%w: the table %q lacks a row that it had", sqlite3.CORRUPT, t.name))
+}
+
+// bind gives a statement a value.
+func bind(stmt *sqlite3.Stmt, at int, value any) error {
+	switch v := value.(type) {
+	case int64:
+		return stmt.BindInt64(at, v)
+	case bool:
+		return stmt.BindBool(at, v)
+	case float64:
+		return stmt.BindFloat(at, v)
+	case string:
+		return stmt.BindText(at, v)
+	case []byte:
+		return stmt.BindBlob(at, v)
+	}
+	return stmt.BindNull(at)
+}
+
+// count counts the rows of a table.
+func (f *sqliteFile) count(ctx context.Context, t *table) (n int, err error) {
+	err = f.query("SELECT count(*) FROM "+quoted(t.name)+" NOT INDEXED", func(v []any) error {
+		rows, _ := v[0].(int64)
+		n = int(rows)
+		return nil
+	})
+	return n, f.failed(ctx, err)
+}
+
+// database reads the tables of a SQLite file, and fails if the file is damaged or was written
+// meanwhile. Tables that read does not name in known are left out, and columns that it did not
+// look at.
+func (w *writer) database(in *Input, read func(f *sqliteFile) (known []string, err error)) error {
+	f, err := in.openSQLite(w.ctx)
+	if err != nil {
+		return err
+	}
+	defer f.end()
+	if err := f.check(w.ctx); err != nil {
+		return err
+	}
+	known, err := read(f)
+	if err != nil {
+		return err
+	}
+	w.leaveColumns(f)
+	if err := w.leaveTables(f, known); err != nil {
+		return err
+	}
+	w.read = in.Size
+	pages, err := f.uncommitted()
+	if err != nil {
+		return f.failed(w.ctx, err)
+	}
+	w.leave("pages of the write-ahead log that no commit follows", pages)
+	return f.unchanged()
+}
+
+// uncommitted counts the pages at the end of the write-ahead log that SQLite does not take: of a
+// transaction that was not ended, or behind a damaged one.
+func (f *sqliteFile) uncommitted() (pages int, err error) {
+	if f.disk.log.ReaderAt == nil {
+		return 0, nil
+	}
+	var size int64
+	if err := f.query("PRAGMA page_size", func(v []any) error {
+		size, _ = v[0].(int64)
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	const frameHeader = 24
+	head := make([]byte, frameHeader)
+	for at := logHeader + f.frames*(frameHeader+size); at < f.disk.log.size; at += frameHeader + size {
+		if _, err := f.disk.log.ReadAt(head, at); err != nil || string(head[8:16]) != string(f.begun.log[16:24]) {
+			break // it ends here, or goes on with pages of before its last restart
+		}
+		pages++
+	}
+	return pages, nil
+}
+
+// cells are the values of a row by the names of their columns.
+type cells struct {
+	*writer
+	table *table
+	row   sqliteRow
+}
+
+// any is the value of the first of some columns that the table has, nil where it has none.
+func (c *cells) any(names ...string) any {
+	for _, name := range names {
+		if i := c.table.index(name); i >= 0 {
+			c.table.columns[i].used = true
+			return c.row.values[i]
+		}
+	}
+	return nil
+}
+
+// lost counts a value that is of another kind than its column is for.
+func (c *cells) lost(name, kind string) {
+	c.leave("values of the column "+name+" that are no "+kind, 1)
 }
 
 // text is a value as a text: of bytes and numbers, too.
@@ -112,9 +605,14 @@ func (c *cells) text(names ...string) string {
 	case string:
 		return v
 	case []byte:
-		return string(v)
-	case int64, float64:
-		return fmt.Sprint(v)
+		if utf8.Valid(v) {
+			return string(v)
+		}
+		c.lost(names[0], "text")
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	return ""
 }
@@ -122,269 +620,189 @@ func (c *cells) text(names ...string) string {
 // number is a value as a number, false where it is none.
 func (c *cells) number(names ...string) (float64, bool) {
 	switch v := c.any(names...).(type) {
+	case nil:
+		return 0, false
 	case int64:
 		return float64(v), true
 	case float64:
-		return v, !math.IsNaN(v) && !math.IsInf(v, 0)
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			return v, true
+		}
 	}
+	c.lost(names[0], "number")
 	return 0, false
+}
+
+// share is a number from 0 to 1. Any other value stays for the metadata.
+func (c *cells) share(name string) *float64 {
+	i := c.table.index(name)
+	if i < 0 {
+		return nil
+	}
+	var n float64
+	switch v := c.row.values[i].(type) {
+	case int64:
+		n = float64(v)
+	case float64:
+		n = v
+	default:
+		return nil
+	}
+	if !(n >= 0 && n <= 1) {
+		return nil
+	}
+	c.table.columns[i].used, c.table.columns[i].spare = true, true
+	c.row.values[i] = nil // rest takes it in rows where it is another value
+	return &n
 }
 
 // integer is a value as a count, 0 where it is none.
 func (c *cells) integer(names ...string) int64 {
-	n, _ := c.any(names...).(int64)
-	return max(n, 0)
+	n, ok := c.number(names...)
+	if ok && (n < 0 || n > math.MaxInt64/2 || n != math.Trunc(n)) {
+		c.lost(names[0], "count")
+		return 0
+	}
+	return int64(n)
 }
 
-// json is a value that holds JSON, or a text that is none as a value of JSON.
+// json is a value that holds JSON, or one that does not as a value of JSON.
 func (c *cells) json(names ...string) json.RawMessage {
-	s := c.text(names...)
-	if s == "" {
+	v := c.any(names...)
+	if v == nil {
 		return nil
 	}
-	if exchange.Decode([]byte(s), new(any)) == nil {
-		return json.RawMessage(s)
+	if s, ok := bytesOf(v); ok && len(s) > 0 && exchange.Decode(s, new(any)) == nil {
+		return s
 	}
-	raw, _ := json.Marshal(strings.ToValidUTF8(s, "\ufffd")) // a text always can be
+	raw, err := json.Marshal(jsonOf(v))
+	if err != nil { // a float that is no number
+		c.lost(names[0], "JSON")
+		return nil
+	}
 	return raw
 }
 
-// each visits the rows of a table that is there. A row whose texts are no UTF-8 is skipped.
-func (w *writer) each(f *sqlitefile.File, table string, visit func(at exchange.LineError, c *cells) error) error {
-	t := f.Table(table)
+// bytesOf are the bytes of a text or a blob.
+func bytesOf(v any) ([]byte, bool) {
+	switch v := v.(type) {
+	case string:
+		return []byte(v), true
+	case []byte:
+		return slices.Clone(v), true
+	}
+	return nil, false
+}
+
+// jsonOf is a value as JSON has it: bytes that are no text are MessagePack, or written in hexadecimal.
+func jsonOf(v any) any {
+	b, ok := v.([]byte)
+	switch {
+	case !ok:
+		return v
+	case utf8.Valid(b):
+		return string(b)
+	}
+	if packed, rest, err := readPacked(b, 0); err == nil && len(rest) == 0 {
+		return packed
+	}
+	return hex.EncodeToString(b)
+}
+
+// rest are the values of a row that nothing has looked at, as metadata. Blobs are left out.
+func (c *cells) rest() map[string]any {
+	out := map[string]any{}
+	for i := range c.table.columns {
+		column := &c.table.columns[i]
+		if column.used && !column.spare {
+			continue
+		}
+		switch v := c.row.values[i].(type) {
+		case nil:
+		case []byte:
+			if !utf8.Valid(v) {
+				c.leave("blobs of the column "+column.name, 1)
+			} else {
+				out[column.name] = string(v)
+			}
+		default:
+			out[column.name] = v
+		}
+		column.used, column.spare = true, true
+	}
+	return out
+}
+
+// each visits the rows of a table that is there. A row whose texts are no UTF-8 is skipped, and so
+// is one with a value that is too long.
+func (w *writer) each(f *sqliteFile, name string, visit func(at exchange.LineError, c *cells) error) error {
+	t := f.table(name)
 	if t == nil {
 		return nil
 	}
-	for row, err := range f.Rows(t) {
-		if err != nil {
+	for row, err := range f.rows(w.ctx, t) {
+		at := exchange.LineError{Of: "row", ID: fmt.Sprintf("%d of %s", row.number, name)}
+		switch {
+		case errors.Is(err, errLongCell) && row.key != nil:
+			if err := w.skip(at, err); err != nil {
+				return err
+			}
+			continue
+		case err != nil:
 			return err
 		}
-		at := exchange.LineError{Of: "row", ID: fmt.Sprintf("%d of %s", row.ID, table)}
 		bad := -1
-		for i, v := range row.Values {
+		for i, v := range row.values {
 			if s, ok := v.(string); ok && !utf8.ValidString(s) {
 				bad = i
 			}
+			if v != nil {
+				t.columns[i].filled++
+			}
 		}
 		if bad >= 0 {
-			err = w.skip(at, fmt.Errorf("the column %.80q is not UTF-8", t.Columns[bad].Name))
+			err = w.skip(at, fmt.Errorf("the column %.80q is not UTF-8", t.columns[bad].name))
 		} else {
-			err = visit(at, &cells{t, row})
+			err = visit(at, &cells{w, t, row})
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// leaveColumns counts the values of columns that have no place here, of tables that were read.
+func (w *writer) leaveColumns(f *sqliteFile) {
+	for _, t := range f.tables {
+		for _, c := range t.columns {
+			if !c.used {
+				w.leave("values of the column "+c.name+" of the table "+t.name, c.filled)
+			}
+		}
+	}
 }
 
 // leaveTables counts the rows of tables that have no place here.
-func (w *writer) leaveTables(f *sqlitefile.File, known ...string) error {
-	for i := range f.Tables() {
-		t := &f.Tables()[i]
-		name := strings.ToLower(t.Name)
-		if strings.Contains(name, "_fts") || strings.Contains(name, "migrations") || containsFold(known, name) {
+func (w *writer) leaveTables(f *sqliteFile, known []string) error {
+	for _, t := range f.tables {
+		name := strings.ToLower(t.name)
+		if slices.Contains(known, name) || strings.HasSuffix(name, "migrations") || f.isIndex(t) {
 			continue // what follows from others, or says nothing of the memories
 		}
-		n := 0
-		for _, err := range f.Rows(t) {
-			if err != nil {
-				w.leave("tables that cannot be read: "+t.Name, 1)
-				n = 0
-				break
-			}
-			n++
+		n, err := f.count(w.ctx, t)
+		if err != nil {
+			return err
 		}
-		w.leave("rows of the table "+t.Name, n)
+		w.leave("rows of the table "+t.name, n)
 	}
 	return nil
 }
 
-func containsFold(names []string, name string) bool {
-	for _, n := range names {
-		if strings.EqualFold(n, name) {
-			return true
-		}
-	}
-	return false
-}
-
-// recogniseSQLite tells whose a SQLite file is by its tables.
-func recogniseSQLite(in *Input) (Format, bool) {
-	f, err := in.openSQLite()
-	if err != nil {
-		return "", false
-	}
-	switch {
-	case f.Table("history").Has("memory_id", "event"):
-		return Mem0, true
-	case f.Table("store").Has("prefix", "key", "value"):
-		return LangGraph, true
-	}
-	return recogniseTables(f)
-}
-
-// Unknown is why an input is not read that Recognise does not know: a SQLite file is none of memdb's
-// own forms. nil for any other.
-func (in *Input) Unknown() error {
-	if !in.isSQLite() {
-		return nil
-	}
-	f, err := in.openSQLite()
-	if err != nil {
-		return err
-	}
-	const most = 8
-	var names []string
-	for _, t := range f.Tables() {
-		if len(names) == most {
-			names = append(names, "…")
-			break
-		}
-		names = append(names, t.Name)
-	}
-	if len(names) == 0 {
-		return errors.New("the SQLite file has no tables")
-	}
-	return fmt.Errorf("the SQLite file is of no program that is known; its tables are %s", strings.Join(names, ", "))
-}
-
-// readLangGraphSQLite reads the table of items of a SQLite store.
-func readLangGraphSQLite(in *Input, w *writer) error {
-	return w.database(in, func(f *sqlitefile.File) error {
-		if !f.Table("store").Has("prefix", "key", "value") {
-			return errors.New(`the SQLite file has no table "store" with "prefix", "key" and "value", as a store of LangGraph has`)
-		}
-		err := w.each(f, "store", func(at exchange.LineError, c *cells) error {
-			var value exchange.Object
-			if err := exchange.Decode([]byte(c.text("value")), &value); err != nil {
-				return w.skip(at, fmt.Errorf("value: %w", err))
-			}
-			w.opts.Zone = time.UTC // that of SQLite's own times
-			created, updated := w.when(c.any("created_at")), w.when(c.any("updated_at"))
-			i := &exchange.LangGraphItem{Namespace: strings.Split(c.text("prefix"), "."), Key: c.text("key"), Value: value}
-			if ttl, ok := c.number("ttl_minutes"); ok && ttl > 0 && c.any("expires_at") != nil {
-				i.TTL = &ttl
-			}
-			i.Scope = w.scope("", "", "")
-			return w.langGraphUntil(at, i, created, updated, w.when(c.any("expires_at")))
-		})
-		if err != nil {
-			return err
-		}
-		return w.leaveTables(f, "store")
+// isIndex reports whether a table holds an index of full-text search, which a virtual table keeps.
+func (f *sqliteFile) isIndex(t *table) bool {
+	return slices.ContainsFunc(f.virtual, func(of string) bool {
+		part, ok := strings.CutPrefix(strings.ToLower(t.name), strings.ToLower(of)+"_")
+		return ok && slices.Contains([]string{"data", "idx", "docsize", "config", "segments", "segdir", "stat"}, part)
 	})
-}
-
-// langGraphUntil gives an item that ends at a time of its own.
-func (w *writer) langGraphUntil(at exchange.LineError, i *exchange.LangGraphItem, created, updated, expires time.Time) error {
-	m, err := i.Memory(created)
-	if err != nil {
-		return w.skip(at, fmt.Errorf("item %.80q: %w", i.Key, err))
-	}
-	m.CreatedAt, m.ExpiresAt = created, expires
-	if updated.After(created) {
-		m.UpdatedAt = updated
-	}
-	return w.memory(at, m)
-}
-
-// mostEvents bounds the events of one memory of mem0: older ones are left out.
-const mostEvents = 10_000
-
-// readMem0History reads what happened to mem0's memories. Their owner is not in it.
-func readMem0History(in *Input, w *writer) error {
-	return w.database(in, func(f *sqlitefile.File) error {
-		t := f.Table("history")
-		if !t.Has("memory_id", "event") {
-			return errors.New(`the SQLite file has no table "history" with "memory_id" and "event", as that of mem0 has`)
-		}
-		h := &mem0History{writer: w, seed: maphash.MakeSeed(), lives: map[uint64][]int64{}}
-		err := w.each(f, "history", h.note)
-		for _, key := range h.order {
-			if err != nil {
-				return err
-			}
-			err = h.life(f, t, h.lives[key])
-		}
-		if err != nil {
-			return err
-		}
-		return w.leaveTables(f, "history")
-	})
-}
-
-// mem0History gathers which rows tell of one memory: what is held are their IDs alone.
-type mem0History struct {
-	*writer
-	seed  maphash.Seed
-	lives map[uint64][]int64
-	order []uint64
-}
-
-func (h *mem0History) note(at exchange.LineError, c *cells) error {
-	id := c.text("memory_id")
-	if id == "" {
-		return h.skip(at, errors.New(`it has no "memory_id"`))
-	}
-	key := maphash.String(h.seed, id)
-	rows, known := h.lives[key]
-	if !known {
-		h.order = append(h.order, key)
-	}
-	if len(rows) == mostEvents {
-		h.leave("older events of a memory", 1)
-		rows = rows[1:]
-	}
-	h.lives[key] = append(rows, c.row.ID)
-	return nil
-}
-
-// life gives a memory with its history, or the history of one that is gone.
-func (h *mem0History) life(f *sqlitefile.File, t *sqlitefile.Table, ids []int64) error {
-	var item exchange.Item
-	scope := h.scope("", "", "")
-	for _, id := range ids {
-		row, err := f.Row(t, id)
-		if err != nil {
-			return err
-		}
-		c := &cells{t, row}
-		item.At = exchange.LineError{Of: "memory", ID: c.text("memory_id")}
-		e := memory.HistoryEntry{
-			MemoryID: idOf(h.format, c.text("memory_id")), Scope: scope, Kind: memory.KindFact, Event: memory.Event(strings.ToUpper(c.text("event"))),
-		}
-		if e.Time = h.when(c.any("updated_at")); e.Time.IsZero() {
-			e.Time = h.when(c.any("created_at", "timestamp"))
-		}
-		if text := c.text("new_memory", "new_value"); text != "" {
-			e.NewText = &text
-		}
-		switch {
-		case e.Event == memory.EventDelete:
-			e.NewText = nil
-		case e.Event != memory.EventAdd && e.Event != memory.EventUpdate:
-			h.leave("events "+string(e.Event), 1)
-			continue
-		case e.NewText == nil:
-			h.leave("events without a text", 1)
-			continue
-		}
-		item.Size += overhead
-		item.History = append(item.History, e)
-	}
-	if len(item.History) == 0 {
-		return nil
-	}
-	first, last := &item.History[0], &item.History[len(item.History)-1]
-	if last.Event == memory.EventDelete {
-		return h.item(item)
-	}
-	item.Memory = &memory.Memory{
-		ID: last.MemoryID, Scope: scope, Kind: memory.KindFact, Text: *last.NewText, CreatedAt: first.Time, UpdatedAt: last.Time,
-	}
-	if len(item.History) == 1 {
-		item.History, item.Memory.UpdatedAt = nil, time.Time{}
-	}
-	return h.item(item)
 }

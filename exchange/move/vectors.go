@@ -19,6 +19,9 @@ const maxPiped = 64 << 20
 
 // readChroma reads a collection whose columns are lists, all at once: each by a reader of its own.
 func readChroma(in *Input, w *writer) error {
+	if in.IsSQLite() {
+		return readChromaSQLite(in, w)
+	}
 	file, size, err := in.again()
 	if err != nil {
 		return err

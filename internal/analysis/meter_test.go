@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -59,7 +60,7 @@ func TestScanEndsWithItsContext(t *testing.T) {
 	const size = 256 << 10
 	a := NewEnglish()
 	for name, text := range longTexts(size) {
-		whole := &endsAfter{Context: t.Context(), n: 1 << 60}
+		whole := &endsAfter{Context: t.Context(), n: math.MaxInt}
 		var bag Bag
 		if err := bag.AddContext(whole, a, text, 1); err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -248,12 +248,12 @@ everyone's. --undo LSN brings back what an eviction with this LSN has removed.`
 }
 
 func (a *app) evict(ctx context.Context, db *engine.DB, o *engine.EvictOptions) error {
-	t := a.rows("REASON", "IMPORTANCE", "CONFIDENCE", "ID")
+	t := a.ownedRows(o.Scope == (memory.Scope{}), 3, "REASON", "IMPORTANCE", "CONFIDENCE", "ID")
 	o.Visit = func(v engine.Victim) error {
 		if a.quiet && !a.json {
 			return nil
 		}
-		return t.add(v, string(v.Reason), share(&v.Importance), share(&v.Confidence), v.ID)
+		return t.addOf(memory.Scope{User: v.User, Agent: v.Agent, Run: v.Run}, v, string(v.Reason), share(&v.Importance), share(&v.Confidence), v.ID)
 	}
 	var r engine.Evicted
 	err := a.during("evict", func() (err error) {
@@ -309,6 +309,6 @@ func (a *app) undo(cmd *cobra.Command, lsn uint64) error {
 
 // ownerScope are --user and --agent.
 func ownerScope(cmd *cobra.Command, s *memory.Scope) {
-	cmd.Flags().StringVar(&s.User, "user", "", "of this user")
-	cmd.Flags().StringVar(&s.Agent, "agent", "", "of this agent")
+	cmd.Flags().StringVar(&s.User, "user", "", userHelp)
+	cmd.Flags().StringVar(&s.Agent, "agent", "", agentHelp)
 }

@@ -197,7 +197,10 @@ that something is.`
 		var r backup.Report
 		s, err := a.source(args[0])
 		if err == nil {
-			r, err = s.Verify(cmd.Context(), *id)
+			err = a.during("backup verify", func() (err error) {
+				r, err = s.Verify(cmd.Context(), *id)
+				return err
+			})
 		}
 		if errors.Is(err, memory.ErrCorrupt) { // so damaged that nothing can be read
 			r.OK = false
@@ -250,9 +253,11 @@ other backup needs.`
 			return err
 		}
 		var p backup.Pruned
-		err = a.awaiting(ctx, func() (err error) {
-			p, err = backup.Prune(ctx, repo, *keep, a.now())
-			return err
+		err = a.during("backup prune", func() error {
+			return a.awaiting(ctx, func() (err error) {
+				p, err = backup.Prune(ctx, repo, *keep, a.now())
+				return err
+			})
 		})
 		if err != nil {
 			return err
@@ -282,7 +287,7 @@ Without --archive, --to-lsn and --to-time choose the newest backup up to there.`
 	id := cmd.Flags().String("id", "", "restore this backup (default the newest)")
 	var o engine.RestoreOptions
 	cmd.Flags().Uint64Var(&o.ToLSN, "to-lsn", 0, "restore all commits up to this `LSN`")
-	cmd.Flags().Func("to-time", "restore all commits that were made until then, a "+timeForms, timeFlag(&o.ToTime))
+	cmd.Flags().Func("to-time", "restore all commits that were made until then, a "+timeForms, a.timeFlag(&o.ToTime))
 	archive := cmd.Flags().String("archive", "", "the `folder` of segments that goes on behind the backup")
 	database := cmd.Flags().String("database", "", "of this database, by its `ID`, where there are backups of several")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -195,12 +195,12 @@ the shard and the log behind it have it, so no earlier than that snapshot.
 	cmd.Args = exactly(1, "one file, or - for the output")
 	var user, of string
 	force := false
-	cmd.Flags().StringVar(&user, "user", "", "of this user")
+	cmd.Flags().StringVar(&user, "user", "", userHelp)
 	cmd.Flags().StringVar(&of, "shard", "", "of this shard, its `NUMBER`")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there")
 	var past cluster.Past
 	cmd.Flags().Uint64Var(&past.LSN, "to-lsn", 0, "as it was behind this commit, an `LSN`")
-	cmd.Flags().Func("to-time", "as it was then, a "+timeForms, timeFlag(&past.Time))
+	cmd.Flags().Func("to-time", "as it was then, a "+timeForms, a.timeFlag(&past.Time))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		switch was := past != (cluster.Past{}); {

@@ -38,7 +38,11 @@ each commit writes all of it, so a commit takes the longer the larger it is. A f
 		if err != nil {
 			return err
 		}
-		c, err := engine.Convert(cmd.Context(), filepath.Clean(from), filepath.Clean(to), &engine.Options{Clock: a.now, MaxFileBytes: most})
+		var c engine.Converted
+		err = a.during("convert", func() (err error) {
+			c, err = engine.Convert(cmd.Context(), filepath.Clean(from), filepath.Clean(to), &engine.Options{Clock: a.now, MaxFileBytes: most})
+			return err
+		})
 		if err != nil {
 			return err
 		}

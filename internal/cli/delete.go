@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +25,7 @@ func (a *app) deleteCmd() *cobra.Command {
 	scopeFlags(cmd, &q.Scope)
 	markNone(cmd)
 	filterFlag(cmd, &q.Filter)
-	cmd.Flags().BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
+	cmd.Flags().BoolVar(&q.AllScopes, "all-scopes", false, everyoneHelp)
 	cmd.Flags().BoolVar(&all, "all", false, "everything of the scope, which must be given, that fits the filter")
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, of everyone; --all-scopes asks for it")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -50,6 +51,9 @@ func (a *app) deleteCmd() *cobra.Command {
 				return a.printDeleted(1)
 			}
 			withNone(cmd, &q.Filter)
+			if _, err := a.warnFields(ctx, db, asked{scope: q.Scope, all: q.AllScopes}, q.Filter, ""); err != nil {
+				return err
+			}
 			n, err := deleteAll(ctx, db.Memories(), q)
 			if err != nil {
 				return err
@@ -77,4 +81,22 @@ func (a *app) printDeleted(n int) error {
 	}
 	a.printf("deleted %s\n", number(n))
 	return nil
+}
+
+// hasSome reports whether something was deleted.
+func hasSome(deleted map[string]int64) bool {
+	for _, n := range deleted {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// nothingOf is the error of a deletion that found nothing.
+func nothingOf(doing, id string) error {
+	return &memory.Error{
+		Kind: memory.ErrNotFound, What: fmt.Sprintf("%s %.80q", doing, id), Why: "the database has nothing of it",
+		Do: "check the name; memdbctl groups --all-scopes shows which there are",
+	}
 }

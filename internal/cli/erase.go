@@ -30,8 +30,8 @@ and what the database cannot reach: backups and exports that were made before.`
 	var q engine.EraseQuery
 	var yes bool
 	flags := cmd.Flags()
-	flags.StringVar(&q.User, "user", "", "of this user")
-	flags.StringVar(&q.Agent, "agent", "", "of this agent")
+	flags.StringVar(&q.User, "user", "", userHelp)
+	flags.StringVar(&q.Agent, "agent", "", agentHelp)
 	flags.StringVar(&q.ID, "id", "", "only the memory with this ID")
 	flags.BoolVar(&q.DryRun, "dry-run", false, "erase nothing; print how much there is")
 	flags.BoolVar(&yes, "yes", false, "yes, erase it")

@@ -86,6 +86,9 @@ func (a *app) printError(ctx context.Context, verb *cobra.Command, err error) {
 		if verb.Flags().Lookup("run") == nil {
 			scope.Do = "give --user or --agent"
 		}
+		if verb.Flags().Lookup("all-scopes") != nil {
+			scope.Do += ", or --all-scopes"
+		}
 	}
 	if full, ok := errors.AsType[*memory.Error](err); ok && errors.Is(full, memory.ErrDiskFull) {
 		full.Do = "make room on the disk; verbs that only read work meanwhile"

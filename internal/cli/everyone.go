@@ -44,7 +44,7 @@ func (a *app) recallEveryone(cmd *cobra.Command, q *memory.Query) error {
 	if err != nil {
 		return err
 	}
-	var found foundHits
+	found := foundHits{wide: isWide(q)}
 	err = n.call(cmd.Context(), http.MethodPost, nativePath+"/recall", noShard, questionJSON{
 		Query: q.Text, Embedding: q.Embedding, User: q.Scope.User, Agent: q.Scope.Agent, Run: q.Scope.Run,
 		Scopes: q.Scopes, AllScopes: q.AllScopes, Filter: q.Filter, Limit: q.Limit, MinScore: q.MinScore, Profile: q.Profile,
@@ -95,7 +95,7 @@ func (a *app) listEveryone(cmd *cobra.Command, l *listing) error {
 			asked.Set(name, "true")
 		}
 	}
-	t, lost := a.memoryRows(), 0
+	t, lost := a.memoryRows(l.AllScopes), 0
 	for {
 		var page []exchange.Record
 		end, err := answers(cmd.Context(), n, nativePath+"/memories?"+asked.Encode(), func(m exchange.Record) { page = append(page, m) })

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/exchange/move"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
@@ -68,6 +69,9 @@ database without it.`
 		opts.Document = format == formatJSON
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
+			if _, err := a.warnFields(ctx, db, asked{scope: opts.Scope, all: opts.Scope == (memory.Scope{})}, opts.Filter, ""); err != nil {
+				return err
+			}
 			bar := &progress{app: a}
 			defer bar.clear()
 			opts.Progress = func(r exchange.ExportReport) {

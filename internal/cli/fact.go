@@ -255,7 +255,7 @@ memdbctl fact search "deadlines" --user ada --filter 'topic = travel' --limit 5 
 	}
 	scopeFlags(cmd, &scope)
 	filterFlag(cmd, &o.Filter)
-	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(memory.MaxLimit))
+	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, limitHelp+", up to "+number(memory.MaxLimit))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		query, err := a.readText(ctx, args)
@@ -289,7 +289,7 @@ memdbctl fact list --user ada --agent planner --filter 'created_at >= 2026-01-01
 	)
 	scopeFlags(cmd, &scope)
 	filterFlag(cmd, &o.Filter)
-	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, "at most so many, up to "+number(memory.MaxLimit))
+	cmd.Flags().IntVar(&o.Limit, "limit", facts.DefaultLimit, limitHelp+", up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&o.After, "after", "", "the page that follows another one, by the `cursor` that it ended with")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLimit(cmd, o.Limit); err != nil {
@@ -312,17 +312,17 @@ memdbctl fact list --user ada --agent planner --filter 'created_at >= 2026-01-01
 
 // printFacts prints facts, a line for each.
 func (a *app) printFacts(items []facts.Item, scored bool) error {
-	header := []string{"ID", "TEXT"}
+	header, before := []string{"ID", "TEXT"}, 1
 	if scored {
-		header = append([]string{"SCORE"}, header...)
+		header, before = append([]string{"SCORE"}, header...), 2
 	}
-	t := a.rows(header...)
+	t := a.ownedRows(false, before, header...)
 	for _, item := range items {
 		cells := []any{item.ID, item.Memory}
 		if scored {
 			cells = append([]any{score(*item.Score)}, cells...)
 		}
-		if err := t.add(item, cells...); err != nil {
+		if err := t.addOf(item.Scope, item, cells...); err != nil {
 			return err
 		}
 	}

@@ -27,7 +27,7 @@ store --extract links what it stores at once.`
 	var o engine.ExtractOptions
 	var models modelFlags
 	scopeFlags(cmd, &o.Scope)
-	cmd.Flags().BoolVar(&o.AllScopes, "all-scopes", false, "of everyone, for administration")
+	cmd.Flags().BoolVar(&o.AllScopes, "all-scopes", false, everyoneHelp)
 	cmd.Flags().BoolVar(&o.Again, "again", false, "from memories that are linked already, too")
 	models.flags(cmd, "extract with the language model of this `FILE`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -52,7 +52,11 @@ store --extract links what it stores at once.`
 }
 
 func (a *app) extract(ctx context.Context, db *engine.DB, o engine.ExtractOptions) error {
-	done, err := db.ExtractEntities(ctx, o)
+	var done engine.Extracted
+	err := a.during("extract", func() (err error) {
+		done, err = db.ExtractEntities(ctx, o)
+		return err
+	})
 	if err != nil {
 		if done.Memories > 0 {
 			a.note("before it failed, %s were linked", count(done.Memories, "memory", "memories"))

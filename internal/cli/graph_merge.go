@@ -72,7 +72,7 @@ func (a *app) graphDuplicatesCmd() *cobra.Command {
 	var owner memory.Owner
 	var o graph.DuplicateOptions
 	ownerFlags(cmd, &owner)
-	cmd.Flags().IntVar(&o.Limit, "limit", 100, "at most so many")
+	cmd.Flags().IntVar(&o.Limit, "limit", 100, limitHelp)
 	cmd.Flags().Float64Var(&o.MinScore, "min-score", 0.5, "of this score at least, up to 1")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Limit < 1 || o.MinScore <= 0 || o.MinScore > 1 {

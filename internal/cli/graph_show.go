@@ -25,8 +25,8 @@ func (a *app) graphShowCmd() *cobra.Command {
 	cmd.Flags().StringVar(&file, "svg", "", "write the picture to this `file`, - for the output")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there")
 	cmd.Flags().IntVar(&o.Depth, "depth", 1, "so many relations away at most")
-	cmd.Flags().IntVar(&o.Entities, "limit", 40, "at most so many entities, up to 500")
-	stateFlags(cmd, &o.State)
+	cmd.Flags().IntVar(&o.Entities, "limit", 40, "maximum number of entities, up to 500")
+	a.stateFlags(cmd, &o.State)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if file == "" {
 			return usagef(cmd, "it takes --svg FILE")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ func (a *app) graphPathCmd() *cobra.Command {
 	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
-	stateFlags(cmd, &s)
+	a.stateFlags(cmd, &s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
@@ -54,8 +55,8 @@ func (a *app) graphRankCmd() *cobra.Command {
 	var owner memory.Owner
 	var o graph.RankOptions
 	ownerFlags(cmd, &owner)
-	cmd.Flags().IntVar(&o.Limit, "limit", 10, "at most so many")
-	stateFlags(cmd, &o.State)
+	cmd.Flags().IntVar(&o.Limit, "limit", 10, limitHelp)
+	a.stateFlags(cmd, &o.State)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Limit < 1 {
 			return usagef(cmd, "--limit is at least 1")
@@ -90,7 +91,7 @@ func (a *app) graphComponentsCmd() *cobra.Command {
 	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
-	stateFlags(cmd, &s)
+	a.stateFlags(cmd, &s)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
@@ -134,6 +135,12 @@ func (a *app) graphLinkCmd() *cobra.Command {
 			changed, err := change(ctx, owner, args[0], args[1])
 			if err != nil {
 				return err
+			}
+			if remove && !changed {
+				return &memory.Error{
+					Kind: memory.ErrNotFound, What: fmt.Sprintf("unlink %.80q from memory %.80q", args[0], args[1]), Why: "there is no such link",
+					Do: "check both IDs; memdbctl graph get shows the links of an entity",
+				}
 			}
 			if a.json {
 				return a.printJSON(map[string]bool{"linked": !remove, "changed": changed})

@@ -21,7 +21,7 @@ that is empty in a group means none.`
 	cmd.Args = exactly(0, "no argument")
 	var q memory.GroupQuery
 	scopeFlags(cmd, &q.Scope)
-	cmd.Flags().BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
+	cmd.Flags().BoolVar(&q.AllScopes, "all-scopes", false, everyoneHelp)
 	cmd.Flags().StringVar((*string)(&q.By), "by", string(memory.GroupOwner), "user, agent, owner or run")
 	complete(cmd, "by", string(memory.GroupUser), string(memory.GroupAgent), string(memory.GroupOwner), string(memory.GroupRun))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -33,6 +33,7 @@ memdbctl import conversations.json --user ada --dry-run
 memdbctl import conversations.json --user ada
 memdbctl import ./notes --format markdown --user ada
 memdbctl import table.csv --user ada --timezone Europe/Amsterdam
+memdbctl import app.db --table notes --user ada
 memdbctl import base.fbin --agent bench
 zstd -dc memories.jsonl.zst | memdbctl import - --format jsonl --strict`
 
@@ -69,7 +70,7 @@ type importing struct {
 	format  string
 	skipBad bool
 	dryRun  bool
-	zone    *time.Location
+	table   string
 	fields  move.Map
 }
 
@@ -82,11 +83,11 @@ forms, key by key.
 It also reads what other programs keep, and tells by the content which of them it was:
 conversations of ChatGPT and Claude, the memory.jsonl of the Model Context Protocol's memory
 server, memories and history of mem0, the database of OpenFang, items of LangGraph's store,
-lists and lines of JSON, CSV with a header, a folder of Markdown files, and collections of
-Chroma and Qdrant. docs/moving.md says what becomes of what. A record of JSON or CSV becomes a
-memory by the usual names of its keys, as text, content, role, timestamp and user_id; --map
-names others. Keys that have no such name go to the metadata. What has no place is counted
-under "left out".
+lists and lines of JSON, CSV with a header, a folder of Markdown files, collections of Chroma
+and Qdrant, and the tables of any SQLite file, of which --table names one. docs/moving.md says
+what becomes of what. A record of JSON or CSV, or a row, becomes a memory by the usual names of
+its keys, as text, content, role, timestamp and user_id; --map names others. Keys that have no
+such name go to the metadata. What has no place is counted under "left out".
 
 --user, --agent and --run fill what a record does not name. Records that name another owner
 are stored for that one, and counted as "elsewhere". --force-scope stores everything for the
@@ -119,14 +120,11 @@ if nothing was stored, unless all records were there already.`
 	flags.StringVar(&o.IntoAgent, "into-agent", "", "the agent that everything is stored for, whatever agent a record names")
 	var pairs []string
 	flags.StringSliceVar(&pairs, "map", nil, "`FIELD=KEY` pairs: the key of a record that has a field of a memory, with dots into objects, as text=body,created_at=meta.ts")
+	flags.StringVar(&o.table, "table", "", "the `NAME` of the table whose rows are imported from a SQLite file")
 	flags.BoolVar(&o.Upsert, "upsert", false, "change the memories whose IDs are there with other content")
 	flags.BoolVar(&o.Strict, "strict", false, "stop at the first record that can't be stored, or line of memdb's own with an unknown key")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "exit with 0 although records were skipped")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do all in a copy of the database, and report the figures with three samples of each kind; the database stays as it is")
-	flags.Func("timezone", "the `zone` of times that name none, as Europe/Amsterdam or +02:00 (default UTC)", func(s string) (err error) {
-		o.zone, err = parseZone(s)
-		return err
-	})
 	flags.BoolVar(&o.IgnoreUnknown, "ignore-unknown", false, "count unknown keys also under --strict; without it they are counted in any case")
 	complete(cmd, "format", formats...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -145,6 +143,12 @@ if nothing was stored, unless all records were there already.`
 		var err error
 		if o.fields, err = move.ParseMap(pairs); err != nil {
 			return usagef(cmd, "--map: %v", err)
+		}
+		if flags.Changed("table") {
+			if o.format != formatAuto && o.format != formatSQLite || o.table == "" {
+				return usagef(cmd, "--table names a table of a SQLite file, without another --format")
+			}
+			o.format = formatSQLite
 		}
 		if o.Strict && o.skipBad {
 			return usagef(cmd, "--strict and --skip-bad exclude each other")
@@ -454,7 +458,7 @@ func (a *app) warnSkipped(name string, r exchange.Report, err error) {
 	}
 }
 
-// progress is a line on the terminal that tells how far an import or export is.
+// progress is a line on a terminal that says how far the work is. There is none with --quiet or --json.
 type progress struct {
 	*app
 	name  string
@@ -509,7 +513,7 @@ func (p *progress) link(ctx context.Context, db *engine.DB) (took time.Duration,
 }
 
 func (p *progress) say(format string, args ...any) {
-	if p.errWidth == 0 || p.quiet || p.now().Sub(p.shown) < progressEvery {
+	if p.errWidth == 0 || p.quiet || p.json || p.now().Sub(p.shown) < progressEvery {
 		return
 	}
 	p.shown = p.now()

@@ -33,8 +33,8 @@ func (a *app) kvCmd() *cobra.Command {
 }
 
 func ownerFlags(cmd *cobra.Command, o *memory.Owner) {
-	cmd.Flags().StringVar(&o.User, "user", "", "of this user")
-	cmd.Flags().StringVar(&o.Agent, "agent", "", "of this agent")
+	cmd.Flags().StringVar(&o.User, "user", "", "the `user` who owns it, by ID")
+	cmd.Flags().StringVar(&o.Agent, "agent", "", "the `agent` that owns it, by ID")
 	markNone(cmd)
 }
 
@@ -172,7 +172,7 @@ func (a *app) kvListCmd() *cobra.Command {
 	}
 	var q entries.Query
 	ownerFlags(cmd, &q.Owner)
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(memory.MaxLimit))
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, limitHelp+", up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&q.After, "after", "", "those behind this `key`")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := checkLimit(cmd, q.Limit); err != nil {

@@ -42,9 +42,9 @@ with --json as {"next":CURSOR}. The output itself is memories and nothing else.
 	scopeFlags(cmd, &l.Scope)
 	markNone(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&l.AllScopes, "all-scopes", false, "of everyone, for administration")
+	flags.BoolVar(&l.AllScopes, "all-scopes", false, everyoneHelp)
 	filterFlag(cmd, &l.Filter)
-	flags.IntVar(&l.Limit, "limit", 100, "at most so many, up to "+number(memory.MaxLimit))
+	flags.IntVar(&l.Limit, "limit", 100, limitHelp+", up to "+number(memory.MaxLimit))
 	flags.BoolVar(&l.all, "all", false, "all of them, page after page")
 	flags.BoolVar(&l.count, "count", false, "their number alone")
 	flags.StringVar(&l.OrderBy, "order-by", "", "by this `field`, as a filter names it (default the order of storing)")
@@ -87,6 +87,9 @@ func (a *app) checkListing(cmd *cobra.Command, l *listing) error {
 }
 
 func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
+	if _, err := a.warnFields(ctx, db, asked{scope: l.Scope, all: l.AllScopes}, l.Filter, l.OrderBy); err != nil {
+		return err
+	}
 	switch {
 	case l.count:
 		n, err := db.Memories().Count(ctx, l.ListQuery)
@@ -99,7 +102,7 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 	}
 	var lost unreadable
 	l.Lost = lost.lost
-	t := a.memoryRows()
+	t := a.memoryRows(l.AllScopes)
 	for {
 		page, err := db.Memories().List(ctx, l.ListQuery)
 		if err != nil {
@@ -140,11 +143,11 @@ func checkLimit(cmd *cobra.Command, limit int) error {
 }
 
 // memoryRows begins a list of memories, of which comma-separated values have more.
-func (a *app) memoryRows() *rows {
+func (a *app) memoryRows(wide bool) *rows {
 	if a.format == formatCSV {
 		return a.rows("SEQ", "ID", "USER", "AGENT", "RUN", "ROLE", "KIND", "SOURCE", "NAME", "TEXT", "METADATA", "IMPORTANCE", "CONFIDENCE", "CREATED_AT", "UPDATED_AT")
 	}
-	return a.rows("SEQ", "ID", "ROLE", "TEXT")
+	return a.ownedRows(wide, 2, "SEQ", "ID", "ROLE", "TEXT")
 }
 
 // addPage prints a page of memories.
@@ -162,7 +165,7 @@ func (r *rows) addPage(page []exchange.Record) error {
 				digits(m.Importance), digits(m.Confidence), m.CreatedAt.Format(time.RFC3339Nano), m.UpdatedAt.Format(time.RFC3339Nano),
 			}
 		}
-		if err := r.add(m, cells...); err != nil {
+		if err := r.addOf(memory.Scope{User: m.User, Agent: m.Agent, Run: m.Run}, m, cells...); err != nil {
 			return err
 		}
 	}

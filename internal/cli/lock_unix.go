@@ -7,8 +7,18 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+)
 
-	"github.com/seed-7aedc3ff/memdb/internal/sqlitefile"
+// A lockRange is a range of bytes of a SQLite file that programs lock: which one is held says what a
+// program does (https://sqlite.org/fileformat2.html#the_lock_byte_page).
+type lockRange struct{ start, len int64 }
+
+var (
+	// writersLock is held by a program that writes, or is about to.
+	writersLock = lockRange{0x4000_0000, 2}
+	// readersLock is held by a program that reads, and, if there is a write-ahead log, by each program
+	// that has the file open.
+	readersLock = lockRange{0x4000_0002, 510}
 )
 
 // lockShared looks whether another program has a SQLite file open in a way that would change it
@@ -18,20 +28,21 @@ func (i *moveInput) lockShared() error {
 	if !ok || i.Reader == nil {
 		return nil
 	}
-	if head, _ := i.Reader.Peek(sqlitefile.LockHead); !sqlitefile.Is(head) {
+	if !i.IsSQLite() {
 		return nil
 	}
-	held := sqlitefile.Pending
-	if sqlitefile.HasLog(f) {
-		held = sqlitefile.Shared // by every program that has it open
+	held := writersLock
+	const readVersion, logged = 19, 2 // the byte of the header that says so
+	if head, _ := i.Reader.Peek(readVersion + 1); len(head) > readVersion && head[readVersion] == logged {
+		held = readersLock
 	}
-	for _, r := range []sqlitefile.LockRange{held, sqlitefile.Pending} {
-		lock := unix.Flock_t{Type: unix.F_WRLCK, Start: r.Start, Len: r.Len}
+	for _, r := range []lockRange{held, writersLock} {
+		lock := unix.Flock_t{Type: unix.F_WRLCK, Start: r.start, Len: r.len}
 		if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock); err == nil && lock.Type != unix.F_UNLCK {
 			return errors.New("another program has the SQLite file open; stop it, or make a copy with: sqlite3 FILE \".backup COPY\"")
 		}
 	}
-	lock := unix.Flock_t{Type: unix.F_RDLCK, Start: sqlitefile.Shared.Start, Len: sqlitefile.Shared.Len}
+	lock := unix.Flock_t{Type: unix.F_RDLCK, Start: readersLock.start, Len: readersLock.len}
 	err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lock)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 		return errors.New("another program writes the SQLite file; try again when it is done")

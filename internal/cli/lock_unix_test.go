@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/seed-7aedc3ff/memdb/internal/sqlitefile"
 )
 
 // A SQLite file that another program writes, or has open with a log beside it, is refused; one that
@@ -26,15 +24,15 @@ func TestSQLiteLocked(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		file []byte
-		lock sqlitefile.LockRange
+		lock lockRange
 		typ  int16
 		says string
 	}{
-		{"written", whole, sqlitefile.Pending, unix.F_WRLCK, "another program has the SQLite file open"},
-		{"read", whole, sqlitefile.Shared, unix.F_RDLCK, ""},
-		{"held alone", whole, sqlitefile.Shared, unix.F_WRLCK, "another program writes the SQLite file"},
-		{"open with a log", logged, sqlitefile.Shared, unix.F_RDLCK, "another program has the SQLite file open"},
-		{"with a log, and closed", logged, sqlitefile.LockRange{Start: 10, Len: 1}, unix.F_RDLCK, ""},
+		{"written", whole, writersLock, unix.F_WRLCK, "another program has the SQLite file open"},
+		{"read", whole, readersLock, unix.F_RDLCK, ""},
+		{"held alone", whole, readersLock, unix.F_WRLCK, "another program writes the SQLite file"},
+		{"open with a log", logged, readersLock, unix.F_RDLCK, "another program has the SQLite file open"},
+		{"with a log, and closed", logged, lockRange{10, 1}, unix.F_RDLCK, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newCLI(t)
@@ -44,7 +42,7 @@ func TestSQLiteLocked(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = f.Close() }()
-			lock := unix.Flock_t{Type: test.typ, Start: test.lock.Start, Len: test.lock.Len}
+			lock := unix.Flock_t{Type: test.typ, Start: test.lock.start, Len: test.lock.len}
 			if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lock); err != nil {
 				t.Skipf("this disk has no locks: %v", err)
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/exchange/move"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -44,7 +45,7 @@ func (i *moveInput) Close() error {
 // input for "-".
 func (a *app) openMove(ctx context.Context, name, format string) (*moveInput, error) {
 	in := &moveInput{Input: move.Input{Name: name}}
-	if a.remote == nil && name != "-" && (format == formatAuto || format == string(move.Markdown)) {
+	if a.remote == nil && name != "-" && (format == formatAuto || move.Format(format).HasFolders()) {
 		path, err := a.path(name)
 		if err != nil {
 			return nil, err
@@ -149,7 +150,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 	}
 	format := move.Format(o.format)
 	owner := format.Owner()
-	o.Source, o.Zone = owner.Agent, o.zone
+	o.Source, o.Zone = owner.Agent, a.zone
 	var options *engine.Options
 	if o.format == formatJSONL || o.format == formatJSON {
 		// Another database keeps its own settings, and the report says what differs.
@@ -157,7 +158,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 			options = d.Options()
 		}
 	}
-	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: o.zone, Map: o.fields})
+	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: a.zone, Map: o.fields, Table: o.table})
 	all, stop, err := begin(items.All(ctx))
 	defer stop()
 	if err != nil { // what can't be read makes no database
@@ -269,11 +270,8 @@ func (a *app) printCounts(what string, counts exchange.Counts) {
 
 // parseZone reads the name of a time zone, or an offset from UTC.
 func parseZone(s string) (*time.Location, error) {
-	for _, layout := range []string{"Z07:00", "Z0700", "Z07"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			_, offset := t.Zone()
-			return time.FixedZone(s, offset), nil
-		}
+	if offset, ok := scalar.Offset(s); ok {
+		return time.FixedZone(s, int(offset/time.Second)), nil
 	}
 	zone, err := time.LoadLocation(s)
 	if err != nil || s == "" || bytes.ContainsAny([]byte(s), "\\") {

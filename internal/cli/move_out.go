@@ -14,6 +14,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
@@ -115,6 +116,12 @@ func (t *target) WriteAt(p []byte, at int64) (int, error) {
 	return n, t.named(err)
 }
 
+// ReadAt reads back what was written, which SQLite does with pages that it changes again.
+func (t *target) ReadAt(p []byte, at int64) (int, error) { return t.file.ReadAt(p, at) }
+
+// Truncate cuts the file.
+func (t *target) Truncate(size int64) error { return t.named(t.file.Truncate(size)) }
+
 // A pageFolder is a folder of Markdown files that an export writes or brings up to date. What was
 // exported stands in a file of it: only where that is the same are files taken away whose
 // memories are gone.
@@ -183,17 +190,25 @@ func (f *pageFolder) read(name string) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// write writes a file, unless it is there with the same text. A reader sees the old text or the
-// new one.
-func (f *pageFolder) write(name string, text []byte) error {
+// write writes a file, unless it is there with the same text, and sets when it was changed. A
+// reader sees the old text or the new one.
+func (f *pageFolder) write(name string, text []byte, changed time.Time) error {
 	if err := f.ctx.Err(); err != nil {
 		return err
 	}
 	f.written[name] = true
 	had, err := f.read(name)
-	if err != nil || had != nil && bytes.Equal(had, text) {
+	if err == nil && (had == nil || !bytes.Equal(had, text)) {
+		err = f.replace(name, text)
+	}
+	if err != nil || changed.IsZero() {
 		return err
 	}
+	return f.root.Chtimes(name, changed, changed)
+}
+
+// replace writes a file that is not there, or with another text.
+func (f *pageFolder) replace(name string, text []byte) error {
 	if dir := path.Dir(name); dir != "." {
 		if err := f.root.MkdirAll(dir, 0o700); err != nil {
 			return err
@@ -224,7 +239,7 @@ func (f *pageFolder) end(err error) error {
 	if err != nil {
 		return err
 	}
-	return f.write(move.AboutPages, f.about)
+	return f.write(move.AboutPages, f.about, time.Time{})
 }
 
 // sweep removes a file that an export wrote, and this one did not.

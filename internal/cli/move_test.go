@@ -227,7 +227,7 @@ func TestMarkdownFolder(t *testing.T) {
 	}
 	d := newCLI(t)
 	got := one(t, d.objects("import", dir))
-	if got["format"] != "markdown" || got["stored"] != 2.0 || got["skipped"] != 0.0 {
+	if got["format"] != "markdown" || got["stored"] != 3.0 || got["skipped"] != 0.0 {
 		t.Errorf("read back: %v", got)
 	}
 	if m := one(t, d.objects("get", "tea", "--user", "ada")); m["text"] != "Tea at four." {
@@ -251,7 +251,7 @@ func TestMoveOut(t *testing.T) {
 	c.in = strings.NewReader(`{"id":"Ilse","entity_type":"person","name":"Ilse","properties":{"observations":["makes pots"]}}`)
 	c.ok("graph", "add", "-", "--user", "ada")
 	db := filepath.Join(t.TempDir(), "m.db")
-	if got := c.ok("export", db, "--format", "sqlite"); got != "exported 1 memory, 1 entity\n" {
+	if got := c.ok("export", db, "--format", "sqlite"); got != "exported 2 memories, 1 entity, 1 link\n" {
 		t.Errorf("sqlite: %q", got)
 	}
 	head, err := os.ReadFile(db)
@@ -287,14 +287,14 @@ func TestMoveInSQLite(t *testing.T) {
 	}
 	for says, damage := range map[string]string{
 		"the SQLite file is damaged": string(whole[:1500]),
-		"of no program that is known; its tables are agents, kv_stork, memory_fragmentz": strings.NewReplacer("memory_fragments", "memory_fragmentz", "kv_store", "kv_stork").Replace(string(whole)),
+		`has several tables; name one with --table: "agents" (1 row), "kv_stork" (1 row), "memory_fragmentz" (2 rows)`: strings.NewReplacer("memory_fragments", "memory_fragmentz", "kv_store", "kv_stork").Replace(string(whole)),
 	} {
 		c.fails(exitFailed, says, "import", c.file("other.db", damage))
 	}
 	if err := os.WriteFile(file+"-journal", []byte("\xd9\xd5\x05\xf9"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.fails(exitFailed, "a journal lies beside", "import", file, "--format", "openfang")
+	c.fails(exitFailed, "a journal is next to the SQLite file", "import", file, "--format", "openfang")
 	if err := os.Remove(file + "-journal"); err != nil {
 		t.Fatal(err)
 	}

@@ -229,7 +229,7 @@ func (a *app) noteSearchCmd() *cobra.Command {
 	var limit int
 	cmd := noteCommand("search QUERY", "Rank notes and archives by BM25 over their content and name", `memdbctl note search "when is the deploy" --agent ops --limit 3`, &owner)
 	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many, 0: every match")
+	cmd.Flags().IntVar(&limit, "limit", 0, limitHelp+" (0: all)")
 	asOfFlag(cmd, &asOf)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if limit < 0 {

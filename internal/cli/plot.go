@@ -179,7 +179,7 @@ entities and relations there are to draw is printed.`
 	var o graph.PictureOptions
 	ownerFlags(cmd, &owner)
 	cmd.Flags().IntVar(&o.Depth, "depth", 1, "so many relations away at most")
-	cmd.Flags().IntVar(&o.Entities, "limit", 40, "at most so many entities, up to 500")
+	cmd.Flags().IntVar(&o.Entities, "limit", 40, "maximum number of entities, up to 500")
 	f.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Depth < 1 || o.Entities < 1 || o.Entities > graph.MaxPicture {

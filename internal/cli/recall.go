@@ -113,9 +113,9 @@ func recallFlags(cmd *cobra.Command, q *memory.Query) {
 		q.Scopes = append(q.Scopes, one)
 		return nil
 	})
-	flags.BoolVar(&q.AllScopes, "all-scopes", false, "of everyone, for administration")
+	flags.BoolVar(&q.AllScopes, "all-scopes", false, everyoneHelp)
 	filterFlag(cmd, &q.Filter)
-	flags.IntVar(&q.Limit, "limit", 10, "at most so many, up to "+number(memory.MaxLimit))
+	flags.IntVar(&q.Limit, "limit", 10, limitHelp+", up to "+number(memory.MaxLimit))
 	flags.Float64Var(&q.MinScore, "min-score", 0, "only hits of this `SCORE` at least, as the profile counts it (0: all)")
 	flags.StringVar((*string)(&q.Profile), "profile", "", "how to rank: best, text, vector, hybrid or substrate (default best)")
 	flags.StringVar((*string)(&q.Syntax), "syntax", "", "how to read the text: plain, or operators (+word -word \"a phrase\" begin* simil~ AND OR NOT)")
@@ -143,7 +143,10 @@ func (a *app) recall(ctx context.Context, v *vectorModel, q memory.Query) error 
 		if err != nil {
 			return err
 		}
-		found := foundHits{Plan: r.Plan, Unembedded: r.Unembedded}
+		found := foundHits{Plan: r.Plan, Unembedded: r.Unembedded, wide: isWide(&q)}
+		if found.Warnings, err = a.warnFields(ctx, db, asked{q.Scope, q.Scopes, q.AllScopes}, q.Filter, ""); err != nil {
+			return err
+		}
 		for _, h := range r.Hits {
 			found.Hits = append(found.Hits, exchange.NewHit(h, q))
 		}
@@ -157,7 +160,13 @@ type foundHits struct {
 	Plan       *memory.Plan   `json:"-"` // which is not read from answers
 	Unembedded string         `json:"unembedded"`
 	Unreadable int            `json:"unreadable"`
+	// Warnings are about fields that no memory has.
+	Warnings []string `json:"-"`
+	wide     bool     // hits may be of several owners
 }
+
+// isWide reports whether a query is about several scopes.
+func isWide(q *memory.Query) bool { return q.AllScopes || len(q.Scopes) > 1 }
 
 func (a *app) printAnswer(r *foundHits) error {
 	if a.json {
@@ -205,12 +214,14 @@ func (v *vectorModel) ask(ctx context.Context, q memory.Query, answer func(memor
 
 // planJSON is the last line of an explained recall.
 type planJSON struct {
-	Plan *memory.Plan `json:"plan"`
+	Plan     *memory.Plan `json:"plan"`
+	Warnings []string     `json:"warnings,omitempty"`
 }
 
 // unembeddedJSON is the last line of another recall whose query has no vector.
 type unembeddedJSON struct {
-	Unembedded string `json:"unembedded"`
+	Unembedded string   `json:"unembedded"`
+	Warnings   []string `json:"warnings,omitempty"`
 }
 
 func (a *app) printHitsJSON(r *foundHits) error {
@@ -221,9 +232,9 @@ func (a *app) printHitsJSON(r *foundHits) error {
 	}
 	switch {
 	case r.Plan != nil:
-		return a.printJSON(planJSON{r.Plan})
+		return a.printJSON(planJSON{r.Plan, r.Warnings})
 	case r.Unembedded != "":
-		return a.printJSON(unembeddedJSON{r.Unembedded})
+		return a.printJSON(unembeddedJSON{r.Unembedded, r.Warnings})
 	}
 	return nil
 }
@@ -232,14 +243,14 @@ func (a *app) printHits(r *foundHits) error {
 	if len(r.Hits) == 0 {
 		a.note("nothing was found")
 	}
-	t := a.rows("SCORE", "ID", "TEXT")
+	t := a.ownedRows(r.wide, 2, "SCORE", "ID", "TEXT")
 	for i := range r.Hits {
 		h := &r.Hits[i]
 		text := h.Text
 		if t.csv == nil {
 			text = memory.Highlight(h.Text, h.Spans, "«", "»")
 		}
-		if err := t.add(nil, score(h.Score), h.ID, text); err != nil {
+		if err := t.addOf(memory.Scope{User: h.User, Agent: h.Agent, Run: h.Run}, nil, score(h.Score), h.ID, text); err != nil {
 			return err
 		}
 		if h.Asked != nil && t.csv == nil {

@@ -48,7 +48,7 @@ recorded as usage; budgets are checked before.`
 		limit  int
 	)
 	models.flags(cmd, "the embedder of this `FILE` of TOML or JSON (default $MEMDB_CONFIG, then that of the vectors that are there)")
-	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many (default all)")
+	cmd.Flags().IntVar(&limit, "limit", 0, limitHelp+" (default all)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if limit < 0 {
 			return usagef(cmd, "--limit %d: it is negative", limit)
@@ -153,7 +153,7 @@ fast as any.`
 	cmd.Args = exactly(0, "no arguments")
 	var f reembedFlags
 	f.flags(cmd, "the new embedder, of this `FILE` of TOML or JSON (default $MEMDB_CONFIG)")
-	cmd.Flags().IntVar(&f.limit, "limit", 0, "embed at most so many; what is left is for the next call (default all)")
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "maximum number of memories to embed; the next call continues with the rest (default all)")
 	cmd.Flags().BoolVar(&f.partial, "partial", false, "switch although the embedder has refused some texts: they have no vector then")
 	cmd.Flags().BoolVar(&f.keep, "keep", false, "keep the vectors of before, so that reembed goes back without a call of the embedder")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

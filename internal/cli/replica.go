@@ -69,7 +69,11 @@ yours to see to: both would go on under the same LSNs, and neither would know of
 		if err != nil {
 			return err
 		}
-		p, err := engine.PromoteReplica(filepath.Clean(dir))
+		var p *engine.Promotion
+		err = a.during("promote", func() (err error) {
+			p, err = engine.PromoteReplica(filepath.Clean(dir))
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -94,7 +98,7 @@ func (a *app) replicate(ctx context.Context, dir, archive string, follow, again 
 	}
 	defer func() { err = errors.Join(err, r.Close(), c.Close()) }()
 	if !follow {
-		if err := r.Wait(ctx); err != nil {
+		if err := a.during("replica", func() error { return r.Wait(ctx) }); err != nil {
 			return err
 		}
 		return a.printReplica(r.Stats())

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // formatTable is the form for people, beside formatJSON and formatCSV.
@@ -54,6 +56,50 @@ type rows struct {
 	*app
 	shown table // for people
 	csv   *csv.Writer
+	// owner is before which column those of the owner of a row are, 0 where there are none, and wide
+	// whether they are there in any case.
+	owner int
+	wide  bool
+}
+
+// ownerColumns are the parts of a scope.
+var ownerColumns = []string{"USER", "AGENT", "RUN"}
+
+// ownedRows begins a list whose rows may belong to several scopes: of everyone's or of several scopes
+// where wide is set. The columns of the owner stand before that of a number. A table on a terminal has
+// those that tell rows apart; without a terminal they are there where the list is wide.
+func (a *app) ownedRows(wide bool, before int, header ...string) *rows {
+	if !wide && (a.outWidth == 0 || a.json || a.format == formatCSV) {
+		return a.rows(header...)
+	}
+	r := a.rows(slices.Insert(header, before, ownerColumns...)...)
+	r.owner, r.wide = before, wide
+	return r
+}
+
+// addOf adds a row that belongs to a scope.
+func (r *rows) addOf(s memory.Scope, line any, cells ...any) error {
+	if r.owner > 0 {
+		cells = slices.Insert(cells, r.owner, any(s.User), any(s.Agent), any(s.Run))
+	}
+	return r.add(line, cells...)
+}
+
+// dropOwners returns a table without the columns of the owner that are the same in all rows, or, in a
+// wide list, empty in all.
+func (r *rows) dropOwners(t table) table {
+	for i := r.owner + len(ownerColumns) - 1; i >= r.owner; i-- {
+		first := t.rows[0][i]
+		same := !slices.ContainsFunc(t.rows, func(row []string) bool { return row[i] != first })
+		if !same || r.wide && first != "" {
+			continue
+		}
+		t.header = slices.Delete(slices.Clone(t.header), i, i+1)
+		for j, row := range t.rows {
+			t.rows[j] = slices.Delete(row, i, i+1)
+		}
+	}
+	return t
 }
 
 // rows begins a list with the names of its columns. With --json and for csv it is printed as it
@@ -144,7 +190,11 @@ func (r *rows) end() error {
 		r.csv.Flush()
 		return r.csvError()
 	case len(r.shown.rows) > 0:
-		r.printTable(&r.shown)
+		shown := r.shown
+		if r.owner > 0 && r.outWidth > 0 {
+			shown = r.dropOwners(shown)
+		}
+		r.printTable(&shown)
 		r.shown.rows, r.shown.notes = nil, nil
 	}
 	return nil

@@ -51,13 +51,17 @@ const sessionAppendExample = `
 memdbctl session append monday "Which plan is the cheapest?" --agent support
 memdbctl session append monday "The small one" --agent support --role assistant --channel telegram
 memdbctl session append monday "yes" --agent support --no-memory --message-id m7
-tail -1 log.txt | memdbctl session append monday - --agent support --json`
+tail -1 log.txt | memdbctl session append monday - --agent support --json
+memdbctl session append monday --messages turns.jsonl --agent support --strict`
 
 func (a *app) sessionAppendCmd() *cobra.Command {
-	cmd := newCmd("", "append RUN TEXT | append RUN -", "Append a message, and store it as a memory", sessionAppendExample)
+	cmd := newCmd("", "append RUN TEXT | append RUN - | append RUN --messages FILE", "Append a message, and store it as a memory", sessionAppendExample)
 	cmd.Long = `Append a message at the end of a session, which is made if there is none, and
 store its text as a memory of that run, in one commit. With --memory-id alone, the
-message refers to a memory that is there, and needs no text.`
+message refers to a memory that is there, and needs no text. --messages appends the
+messages of a file in one commit, in any form that "session save" reads, and prints a
+line for each. Parts and keys that no form has are kept and counted; --strict refuses
+them.`
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 || len(args) > 2 {
 			return usagef(cmd, "it takes a session and a text")
@@ -69,15 +73,18 @@ message refers to a memory that is there, and needs no text.`
 		m     sessions.Message
 		opts  sessions.AppendOptions
 		id    string
+		file  string
 	)
 	ownerFlags(cmd, &owner)
 	flags := cmd.Flags()
+	flags.StringVar(&file, "messages", "", "append the messages of this `FILE`, a JSON object a line or a list; - is the input")
+	flags.BoolVar(&opts.Strict, "strict", false, "refuse parts and keys that no form of messages has")
 	flags.StringVar(&opts.Channel, "channel", "", "where it takes place, as telegram")
 	flags.StringVar(&m.Role, "role", "user", "who said it: user, assistant, system or tool")
 	flags.StringVar(&m.ID, "message-id", "", "the message's `ID` (default a new UUID)")
 	flags.StringVar(&id, "memory-id", "", "the memory's `ID`: that of one that is there, or of the one that is stored")
 	flags.BoolVar(&opts.NoMemory, "no-memory", false, "keep the text in the message, and store no memory")
-	flags.Func("at", "when it was said (default now), a "+timeForms, timeFlag(&m.At))
+	flags.Func("at", "when it was said (default now), a "+timeForms, a.timeFlag(&m.At))
 	flags.IntVar(&opts.TrimRemoves, "trim", 0, "remove the oldest messages beyond so many (default none)")
 	a.requestFlag(cmd)
 	complete(cmd, "role", "user", "assistant", "system", "tool")
@@ -86,6 +93,21 @@ message refers to a memory that is there, and needs no text.`
 		if owner == (memory.Owner{}) {
 			return &memory.Error{Kind: memory.ErrScope, What: "append a message"} // before a database is made
 		}
+		if file != "" {
+			if err := onlyFile(cmd, args); err != nil {
+				return err
+			}
+			items, err := a.readItems(ctx, file)
+			if err != nil {
+				return err
+			}
+			all, err := messagesOf(items)
+			if err != nil {
+				return err
+			}
+			return a.appendMessages(ctx, owner, args[0], all, &opts)
+		}
+		opts.Strict = true // what flags say is to be known
 		if len(args) < 2 && id == "" {
 			return usagef(cmd, "there is no text; give it as an argument, or - to type it")
 		}
@@ -95,15 +117,48 @@ message refers to a memory that is there, and needs no text.`
 		if id != "" {
 			m.MemoryIDs = []string{id}
 		}
-		return a.create(ctx, nil, func(db *engine.DB) error {
-			all, err := db.Sessions().Append(ctx, owner, args[0], []sessions.Message{m}, &opts)
-			if err != nil {
-				return err
-			}
-			return a.printAppended(all[0])
-		})
+		return a.appendMessages(ctx, owner, args[0], []sessions.Message{m}, &opts)
 	}
 	return cmd
+}
+
+// onlyFile refuses what describes one message beside a file of several.
+func onlyFile(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef(cmd, "--messages excludes a text")
+	}
+	for _, name := range []string{"role", "message-id", "memory-id", "at"} {
+		if cmd.Flags().Changed(name) {
+			return usagef(cmd, "--messages excludes --%s: each message has its own", name)
+		}
+	}
+	return nil
+}
+
+// messagesOf are the messages of items, of which none may be a marker.
+func messagesOf(items []sessions.Item) (all []sessions.Message, err error) {
+	for _, i := range items {
+		if i.Marker != nil {
+			return nil, &memory.Error{Kind: memory.ErrInvalid, What: "append messages", Why: "there is a marker among them", Do: "leave it out, or replace the session with session save"}
+		}
+		all = append(all, *i.Message)
+	}
+	return all, nil
+}
+
+func (a *app) appendMessages(ctx context.Context, owner memory.Owner, run string, messages []sessions.Message, opts *sessions.AppendOptions) error {
+	return a.create(ctx, nil, func(db *engine.DB) error {
+		all, err := db.Sessions().Append(ctx, owner, run, messages, opts)
+		if err != nil {
+			return err
+		}
+		for _, one := range all {
+			if err := a.printAppended(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (a *app) printAppended(r sessions.Appended) error {
@@ -114,8 +169,16 @@ func (a *app) printAppended(r sessions.Appended) error {
 	if r.Repeated {
 		what = "already there as"
 	}
-	a.printf("%s %s, %s\n", what, escape(r.MessageID), count(r.Messages, "message", "messages"))
+	a.printf("%s %s, %s%s\n", what, escape(r.MessageID), count(r.Messages, "message", "messages"), unknownNote(r.Unknown))
 	return nil
+}
+
+// unknownNote says how many parts and keys were kept that no form of messages has.
+func unknownNote(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s of no known form, kept as they are", count(n, "part or key", "parts and keys"))
 }
 
 const sessionShowExample = `
@@ -137,7 +200,7 @@ the memory was deleted and its history is gone.`
 		all   bool
 	)
 	ownerFlags(cmd, &owner)
-	cmd.Flags().IntVar(&w.Last, "last", sessions.DefaultWindow, "at most so many messages")
+	cmd.Flags().IntVar(&w.Last, "last", sessions.DefaultWindow, "maximum number of messages")
 	cmd.Flags().IntVar(&w.Tokens, "tokens", 0, "as many as make up so many tokens, at four bytes each")
 	cmd.Flags().BoolVar(&all, "all", false, "everything, also from before a marker")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -224,7 +287,7 @@ func (a *app) sessionListCmd() *cobra.Command {
 	ownerFlags(cmd, &q.Owner)
 	cmd.Flags().StringVar(&q.Channel, "channel", "", "those of this channel, archived ones included")
 	cmd.Flags().BoolVar(&q.Archived, "archived", false, "those that are archived, instead of the others")
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, "at most so many, up to "+number(memory.MaxLimit))
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, limitHelp+", up to "+number(memory.MaxLimit))
 	cmd.Flags().StringVar(&q.After, "after", "", "the page behind this `mark`, which the one before has printed")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkLimit(cmd, q.Limit); err != nil {

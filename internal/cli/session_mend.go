@@ -15,15 +15,17 @@ import (
 
 const sessionSaveExample = `
 memdbctl session save monday monday.jsonl --agent support
-cat monday.jsonl | memdbctl session save monday - --agent support --channel telegram`
+cat monday.jsonl | memdbctl session save monday - --agent support --channel telegram
+memdbctl session save monday monday.json --agent support --strict`
 
 func (a *app) sessionSaveCmd() *cobra.Command {
 	cmd := newCmd("", "save RUN FILE | save RUN -", "Replace all that a session holds", sessionSaveExample)
-	cmd.Long = `Replace all that a session holds by the lines of a file, or of the input: messages as
-"session show --all --json" prints them, or as OpenAI and Anthropic write them, with
-role, content (a text or a list of parts), tool_calls, tool_call_id, name. Damaged ones
-are taken, too: "session repair" mends them. A message without an ID gets one. A key
-that is not known is an error. No memories are stored.`
+	cmd.Long = `Replace all that a session holds with the lines of a file, or of the input, or with a
+JSON list: messages as "session show --all --json" prints them, or in the form of
+OpenAI (chat and Responses), Anthropic, Gemini, Bedrock Converse, the Vercel AI SDK,
+LangChain or Ollama. Parts and keys that no form has are kept as they are and counted;
+--strict refuses them. Damaged messages are saved, too: "session repair" repairs them.
+A message without an ID gets one. No memories are stored.`
 	cmd.Args = exactly(2, "a session and a file")
 	cmd.ValidArgsFunction = nil
 	var (
@@ -32,6 +34,7 @@ that is not known is an error. No memories are stored.`
 	)
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&opts.Channel, "channel", "", "where it takes place, as telegram")
+	cmd.Flags().BoolVar(&opts.Strict, "strict", false, "refuse parts and keys that no form of messages has")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if owner == (memory.Owner{}) {
@@ -47,9 +50,9 @@ that is not known is an error. No memories are stored.`
 			case err != nil:
 				return err
 			case a.json:
-				return a.printJSON(map[string]int{"messages": n})
+				return a.printJSON(map[string]int{"messages": n, "unknown": sessions.Unknown(items)})
 			}
-			a.printf("saved %s\n", count(n, "message", "messages"))
+			a.printf("saved %s%s\n", count(n, "message", "messages"), unknownNote(sessions.Unknown(items)))
 			return nil
 		})
 	}
@@ -145,12 +148,15 @@ memdbctl session repair monday --agent support --json
 memdbctl session repair monday --agent support --undo`
 
 func (a *app) sessionRepairCmd() *cobra.Command {
-	cmd := newCmd("", "repair RUN", "Mend a session", sessionRepairExample)
-	cmd.Long = `Mend a session: remove messages that say nothing, or again what one with their ID
-says, give an ID to others without one of their own, put messages in the order of their
-times, merge what one role says in a row. No text is lost; calls of tools and their
-results stay as they are. Messages whose memory is gone, and those over 512,000 bytes,
-are counted. A second repair fixes nothing. --undo goes back to what was before, until
+	cmd := newCmd("", "repair RUN", "Repair a session", sessionRepairExample)
+	cmd.Long = `Repair a session: remove messages that say nothing, in whatever form (an empty or
+blank text, no parts, turns of an assistant that only think), and those that repeat
+what one with their ID says; give an ID to messages without one of their own; put
+messages in the order of their times; merge consecutive messages of one role where
+they are texts and media alone. No text is lost, and calls of tools and their results
+stay as they are. Calls without a result, results without a call and second results
+of a call are counted, as are messages whose memory is gone and those over 512,000
+bytes. A second repair fixes nothing. --undo restores what was there before, until
 something is appended.`
 	cmd.Args = exactly(1, "one session")
 	var (
@@ -183,6 +189,10 @@ something is appended.`
 			s := r.Stats
 			a.printf("%s: %d empty, %d twice, %d merged, %d reordered; %d without their memory, %d oversized\n",
 				count(r.TotalFixes, "fix", "fixes"), s.EmptyRemoved, s.DuplicatesRemoved, s.ConsecutiveMerged, s.Reordered, s.OrphanedRefs, s.OversizedDetected)
+			if s.UnansweredCalls+s.OrphanResults+s.DoubledResults > 0 {
+				a.printf("left as they are: %s without a result, %s without a call, %s of a call that has one\n",
+					count(s.UnansweredCalls, "call", "calls"), count(s.OrphanResults, "result", "results"), count(s.DoubledResults, "more result", "more results"))
+			}
 			return nil
 		})
 	}

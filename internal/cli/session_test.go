@@ -129,7 +129,7 @@ func TestSessionMend(t *testing.T) {
 		t.Errorf("save: %v", s)
 	}
 	shown := c.ok("session", "show", "s", "--agent", "a", "--all", "--json")
-	want := `map[repaired:true stats:map[consecutive_merged:1 duplicates_removed:1 empty_removed:1 orphaned_refs:1 oversized_detected:0 reordered:1] total_fixes:4]`
+	want := `map[repaired:true stats:map[consecutive_merged:1 doubled_results:0 duplicates_removed:1 empty_removed:1 orphan_results:0 orphaned_refs:1 oversized_detected:0 reordered:1 unanswered_calls:0] total_fixes:4]`
 	if r := one(t, c.objects("session", "repair", "s", "--agent", "a", "--dry-run")); fmt.Sprint(r) != want {
 		t.Errorf("dry run: %v", r)
 	}
@@ -155,17 +155,38 @@ func TestSessionMend(t *testing.T) {
 	}
 	c.fails(exitUsage, "line 2", "session", "save", "s", bad, "--agent", "a")
 	for line, says := range map[string]string{
-		`{"role":"user","content":"hello","colour":"red"}`:   `the key "colour" is not known`,
-		`{"role":"user","Content":"hello"}`:                  `the key "Content" is not known`,
-		`{"role":"user","content":"hello","text":"hello"}`:   `"content" is given beside "text" or "parts"`,
-		`{"role":"user","content":7}`:                        `"content" is neither a text nor a list of parts`,
-		`{"role":"assistant","tool_calls":{}}`:               `"tool_calls" is no list`,
-		`{"type":"marker","archive_id":"z","text":"x"}`:      `the key "text" is not known`,
-		`{"type":"function_call","name":"f","role":"model"}`: "neither message nor marker",
+		`{"role":"user","content":"hello","content":"bye"}`: `the key "content" is given twice`,
+		`{"type":"marker","archive_id":"z","text":"x"}`:     `the key "text" is not known`,
+		`{"type":"session","session":"s"}`:                  "neither message nor marker",
+		`{"type":"message","role":"user","at":"tomorrow"}`:  `"at"`,
+		`7`: "not an object",
 	} {
 		c.in = strings.NewReader(line)
 		c.fails(exitUsage, says, "session", "save", "s", "-", "--agent", "a")
 	}
+	for line, says := range map[string]string{
+		`{"role":"user","content":"hello","colour":"red"}`:      `key "colour"`,
+		`{"role":"user","Content":"hello"}`:                     `key "Content"`,
+		`{"role":"user","content":"hello","text":"bye"}`:        `key "content"`,
+		`{"role":"user","content":7}`:                           "part 7",
+		`{"role":"navigator","content":"hello"}`:                `role "navigator"`,
+		`{"role":"user","content":[{"type":"smell","of":"x"}]}`: `part "smell"`,
+	} {
+		c.in = strings.NewReader(line)
+		c.fails(exitUsage, says, "session", "save", "strict", "-", "--agent", "a", "--strict")
+		if err := os.WriteFile(bad, []byte(line), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.fails(exitUsage, says, "session", "append", "strict", "--messages", bad, "--agent", "a", "--strict")
+		c.in = strings.NewReader(line)
+		if s := one(t, c.objects("session", "save", "loose", "-", "--agent", "a")); s["unknown"] != 1.0 {
+			t.Errorf("%s: %v", line, s)
+		}
+		if s := one(t, c.objects("session", "append", "loose", "--messages", bad, "--agent", "a")); s["unknown"] != 1.0 {
+			t.Errorf("%s: %v", line, s)
+		}
+	}
+	c.fails(exitUsage, `role "robot"`, "session", "append", "strict", "x", "--role", "robot", "--agent", "a")
 
 	var long strings.Builder
 	for i := range 35 {

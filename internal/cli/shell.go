@@ -37,7 +37,8 @@ it. --json, --quiet and --wait hold for every line.
 
 Words are separated by blanks. Quotes, '…' and "…", keep the blanks in a word; a
 backslash outside '…' keeps the next character. Lines that begin with # are left
-out. exit or quit ends the shell, as the end of the input does.
+out. exit or quit ends the shell, as the end of the input does (Ctrl-D). Ctrl-C drops the
+line that is being typed.
 
 In a terminal the arrow keys bring lines back, and the tab key completes verbs, flags,
 IDs and names; after a line that fails the next one is read. Otherwise the first line

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"io"
 	"os"
 
@@ -15,7 +16,7 @@ func (a *app) edited(complete func(line string) string) (func() (string, error),
 	editor := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
-	}{a.in, a.keys}, prompt)
+	}{&promptKeys{in: a.in}, a.keys}, prompt)
 	editor.AutoCompleteCallback = func(line string, at int, key rune) (string, int, bool) {
 		if key != tab {
 			return "", 0, false
@@ -35,4 +36,30 @@ func (a *app) edited(complete func(line string) string) (func() (string, error),
 		}
 		return line, err
 	}, nil
+}
+
+// promptKeys reads the keys of a person for the editor, which takes Ctrl-C for the end of the input
+// as it takes Ctrl-D. Here Ctrl-C drops the line, and a new prompt follows.
+type promptKeys struct {
+	in   io.Reader
+	rest []byte
+}
+
+// The keys of the editor: Ctrl-C, and those that drop a line.
+const (
+	interruptKey = "\x03"
+	dropLineKeys = "\x05\x15\r" // to its end, clear to its beginning, Enter
+)
+
+func (k *promptKeys) Read(p []byte) (int, error) {
+	if len(k.rest) == 0 {
+		n, err := k.in.Read(p)
+		if !bytes.Contains(p[:n], []byte(interruptKey)) {
+			return n, err
+		}
+		k.rest = bytes.ReplaceAll(p[:n], []byte(interruptKey), []byte(dropLineKeys))
+	}
+	n := copy(p, k.rest)
+	k.rest = k.rest[n:]
+	return n, nil
 }

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/term"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 )
@@ -105,5 +109,22 @@ func TestCompleted(t *testing.T) {
 		if got := completed(root, line); got != want {
 			t.Errorf("%q becomes %q, want %q", line, got, want)
 		}
+	}
+}
+
+// TestPromptKeys verifies that Ctrl-C drops the line at a prompt, and that Ctrl-D ends the input.
+func TestPromptKeys(t *testing.T) {
+	keys := &promptKeys{in: io.MultiReader(strings.NewReader("\x03"), strings.NewReader("half\x03list\rx\x03\x04"))}
+	editor := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{keys, io.Discard}, "> ")
+	for _, want := range []string{"", "", "list", ""} {
+		if line, err := editor.ReadLine(); line != want || err != nil {
+			t.Errorf("%q, %v; want %q", line, err, want)
+		}
+	}
+	if line, err := editor.ReadLine(); !errors.Is(err, io.EOF) {
+		t.Errorf("%q, %v at the end", line, err)
 	}
 }

@@ -61,7 +61,7 @@ func (t *target) create(old fs.FileInfo) (err error) {
 		perm = old.Mode().Perm()
 	}
 	temp := t.path + "." + rand.Text()[:8] + ".part"
-	if t.file, err = os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm); err != nil || old == nil {
+	if t.file, err = os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm); err != nil || old == nil {
 		return t.named(err)
 	}
 	if err := t.file.Chmod(perm); err != nil { // which the umask has narrowed

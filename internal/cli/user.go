@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -81,9 +83,17 @@ there, it goes on when it is called again.`
 		}
 		ctx := cmd.Context()
 		return a.use(ctx, func(db *engine.DB) error {
-			d, err := db.DeleteUser(ctx, args[0])
+			var d engine.UserDeleted
+			err := a.during("user delete", func() (err error) {
+				d, err = db.DeleteUser(ctx, args[0])
+				return err
+			})
 			if err != nil {
 				return err
+			}
+			kept := slices.ContainsFunc(d.Left, func(l engine.Left) bool { return l.Count > 0 })
+			if !kept && !hasSome(d.Deleted) {
+				return nothingOf("delete the user", args[0])
 			}
 			return a.printUserDeleted(d)
 		})

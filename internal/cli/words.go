@@ -1,9 +1,15 @@
 package cli
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/memory"
+)
 
 // cliWords has what errors advise in the words of Go, and what that is on the command line.
 var cliWords = strings.NewReplacer(
+	memory.ErrScope.Error(), "it names no user, agent or run",
+	"name whose memories are meant", "give --user, --agent or --run",
 	"with Upsert", "with --upsert",
 	"or make vectors anew with Reembed", "or make vectors anew: memdbctl reembed",
 	"make them with Reembed", "make them: memdbctl reembed",

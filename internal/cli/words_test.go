@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -61,6 +62,35 @@ func TestWordsOfErrors(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestWordsOfScope verifies that what lacks an owner is told by flags, whichever command it is, and
+// not by the parameters of an interface.
+func TestWordsOfScope(t *testing.T) {
+	c := newCLI(t)
+	c.ok("store", "tea", "--user", "ada")
+	file := filepath.Join(t.TempDir(), "lines.jsonl")
+	if err := os.WriteFile(file, []byte(`{"type":"memory","text":"nobody's"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"store", "x"}, {"list"}, {"recall", "x"}, {"get", "x"}, {"update", "x", "y"}, {"history", "x"}, {"delete", "x"}, {"delete", "--all"}, {"groups"}, {"why", "x", "y"},
+		{"kv", "put", "k", "1"}, {"kv", "get", "k"}, {"kv", "list"}, {"kv", "delete", "k"},
+		{"note", "add", "n", "t"}, {"note", "list"}, {"note", "get", "n"}, {"note", "remove", "n"}, {"note", "search", "n"},
+		{"session", "append", "s", "t"}, {"session", "show", "s"}, {"session", "delete", "s"}, {"session", "open", "s"},
+		{"graph", "add", `{"id":"a"}`}, {"graph", "get", "a"}, {"graph", "list"}, {"graph", "delete", "a"}, {"graph", "extract"}, {"graph", "stats"},
+		{"usage", "add", "--model", "m", "--tokens", "1"}, {"usage", "budget", "remove"}, {"usage", "budget", "list"}, {"fact", "list"}, {"fact", "search", "x"}, {"fact", "delete-all"}, {"import", file},
+	} {
+		r := c.run(args...)
+		if strings.Contains(r.err, "user_id") || strings.Contains(r.err, "agent_id") {
+			t.Errorf("%q: %s", args, r.err)
+		}
+		if r.code == exitUsage && strings.Contains(r.err, "no user") && !strings.Contains(r.err, "--user") {
+			t.Errorf("%q names no flag: %s", args, r.err)
+		}
+	}
+	c.fails(exitUsage, "it names no user, agent or run; give --user, --agent or --run, or --all-scopes", "list")
+	c.fails(exitUsage, "it names no user, agent or run; give --user or --agent", "kv", "list")
 }
 
 // toldBy are the expressions of a node that an error says: its reason, its advice, and what was

@@ -2,6 +2,7 @@ package messages
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
@@ -15,7 +16,7 @@ var known = set(
 		"created createdat updatedat timestamp time date end endturn done donereason totalduration loadduration promptevalcount promptevalduration " +
 		"evalcount evalduration systemfingerprint servicetier cachecontrol thoughtsignature version format " +
 		"sender from author speaker recipient channel uuid parentuuid parentid parentmessageid sessionid conversationid threadid chatid runid userid agentid " +
-		"requestid responseid traceid messageid turnid modelversion user session agent position at memoryid memoryids orphan cwd gitbranch issidechain usertype toolname")
+		"requestid responseid traceid messageid turnid modelversion cwd gitbranch issidechain usertype toolname")
 
 func set(list string) map[string]bool {
 	all := map[string]bool{}
@@ -40,12 +41,8 @@ func (m *Message) each(visit func(key string, p *part)) {
 			p := part{kind: call, raw: raw}
 			if o, ok := membersOf(raw); ok {
 				p.readCall(fields(o), "", false)
-				if p.name == "" {
-					p.kind = unknown
-				}
-			} else {
-				p.kind = unknown
 			}
+			p.odd = p.name == "" && p.id == ""
 			visit(key, &p)
 		}
 	}
@@ -132,11 +129,13 @@ func (m *Message) Words() string {
 	if m.Text != "" {
 		return m.Text
 	}
-	if len(m.Parts) == 0 {
-		return ""
+	var said []string
+	for _, raw := range elements(m.Parts) {
+		if p := parsePart(raw); p.kind == words && p.text != "" {
+			said = append(said, p.text)
+		}
 	}
-	only := Message{Parts: m.Parts}
-	return only.say(func(p *part) bool { return p.kind == words })
+	return strings.Join(said, "\n")
 }
 
 func (m *Message) say(which func(*part) bool) string {
@@ -149,7 +148,7 @@ func (m *Message) say(which func(*part) bool) string {
 		if text == "" || p.raw != nil && text == m.Text {
 			return // the parts often say the text again
 		}
-		if key != "" && p.kind == unknown {
+		if key != "" && (p.kind == unknown || p.odd) {
 			text = key + ": " + text
 		}
 		said = append(said, text)
@@ -163,6 +162,9 @@ func (p *part) say(depth int) string {
 	case words, thinking:
 		return p.text
 	case call:
+		if p.name == "" {
+			return string(p.raw)
+		}
 		said := strings.TrimSpace(p.name + " " + plain(p.input))
 		if p.output != nil {
 			said += "\n" + outputText(p.output, depth)
@@ -232,11 +234,14 @@ func (m *Message) Counted() (pieces []string) {
 	return pieces
 }
 
-// Unknown returns a name for each part and each key that no rule is for, in their order.
+// Unknown returns a name for the role, each part and each key that no rule is for, in their order.
 func (m *Message) Unknown() (names []string) {
+	if _, ok := Speaker(m.Role); !ok && m.Role != "" {
+		names = append(names, "role "+string(quote(short(m.Role))))
+	}
 	m.each(func(key string, p *part) {
 		switch {
-		case p.kind != unknown || nothing(p.raw) && p.raw != nil:
+		case p.kind != unknown && !p.odd || nothing(p.raw):
 		case key != "":
 			names = append(names, "key "+string(quote(key)))
 		default:
@@ -298,3 +303,54 @@ func (m *Message) Empty() (empty, thinks bool) {
 	})
 	return empty, empty && thinks
 }
+
+// Style is how the content of a message is written, for who puts two of them together.
+type Style uint8
+
+// The styles.
+const (
+	// Single: to be left alone. The message has to do with tools, thinks, or has other keys or parts
+	// than words and media.
+	Single Style = iota
+	// Plain: a text, without parts.
+	Plain
+	// Typed: a list of words and media that have a type, as OpenAI and Anthropic write it.
+	Typed
+	// Bare: a list of words without a type, as Gemini and Bedrock write it.
+	Bare
+)
+
+// Style returns how the content of the message is written.
+func (m *Message) Style() Style {
+	switch {
+	case len(m.Extra)+len(m.ToolCalls) > 0 || m.ToolCallID != "":
+		return Single
+	case len(m.Parts) == 0:
+		return Plain
+	case m.Parts[0] != '[':
+		return Single
+	}
+	style := Plain
+	for _, raw := range elements(m.Parts) {
+		p := parsePart(raw)
+		o, ok := membersOf(raw)
+		typ, of := o.text("type"), Bare
+		if typ != "" {
+			of = Typed
+		}
+		switch {
+		case !ok, p.kind != words && (p.kind != media || of == Bare), typ == "output_text", of == Bare && len(o) > 1, style != Plain && style != of:
+			return Single
+		}
+		style = of
+	}
+	return style
+}
+
+// TextPart is a text as a part of the style Typed.
+func TextPart(text string) json.RawMessage {
+	return slices.Concat([]byte(`{"type":"text","text":`), quote(text), []byte{'}'})
+}
+
+// Elements returns the parts of a content: the elements of a list, or the value itself.
+func Elements(content json.RawMessage) []json.RawMessage { return elements(content) }

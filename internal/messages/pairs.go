@@ -15,7 +15,6 @@ type Use struct {
 	steps []step
 	links []link   // values of unknown parts, which may be IDs
 	plain []string // such values of a message that has only words
-	quiet bool     // it says nothing, or only thinks
 }
 
 // step is a call or a result.
@@ -34,11 +33,6 @@ type link struct {
 
 // Tools reports whether the message calls a tool or brings a result, or may: it has unknown parts.
 func (u *Use) Tools() bool { return len(u.steps)+len(u.links) > 0 }
-
-// Results reports whether the message brings results.
-func (u *Use) Results() bool {
-	return slices.ContainsFunc(u.steps, func(s step) bool { return s.result })
-}
 
 // Pair are the indexes of a message with a call, or with the first of two linked parts, and of a
 // later one with a result of it.
@@ -68,12 +62,13 @@ const (
 // Use returns what the message has to do with tools.
 func (m *Message) Use() (u Use) {
 	if len(m.Parts)+len(m.ToolCalls)+len(m.Extra) == 0 && m.ToolCallID == "" && m.Role != "tool" && m.Role != "function" {
-		u.quiet = strings.TrimSpace(m.Text) == ""
 		return u
 	}
-	u.quiet = true
 	foreign := false
 	m.each(func(key string, p *part) {
+		if p.odd {
+			u.links = appendLinks(u.links, key, p.raw, maxNesting)
+		}
 		switch p.kind {
 		case call:
 			u.steps = append(u.steps, step{id: p.id, other: p.other, name: p.name, answered: p.answered, optional: p.optional})
@@ -85,10 +80,9 @@ func (m *Message) Use() (u Use) {
 				u.links = appendLinks(u.links, key, p.raw, maxNesting)
 			}
 		}
-		u.quiet = u.quiet && (p.kind == thinking || p.blank())
 	})
 	speaker, _ := Speaker(m.Role)
-	if m.ToolCallID != "" || speaker == "tool" && !u.Results() {
+	if m.ToolCallID != "" || speaker == "tool" && len(u.steps) == 0 {
 		name := m.Name
 		if o, ok := membersOf(m.Extra); ok && name == "" {
 			name = fields(o).text("toolname")
@@ -96,9 +90,6 @@ func (m *Message) Use() (u Use) {
 		u.steps = append(u.steps, step{result: true, id: m.ToolCallID, name: name, byRole: m.ToolCallID == ""})
 	}
 	m.topLinks(&u, foreign)
-	if u.quiet && u.Tools() {
-		u.quiet = false
-	}
 	return u
 }
 
@@ -161,8 +152,8 @@ func linkOf(key string, raw json.RawMessage) (value string, strong bool) {
 }
 
 // Pairs finds the call of each result: the last one before it with its ID, or, where one of the two
-// has no ID, the first without an answer of the messages with calls that the result follows, if
-// possible one of the same tool. Of unknown parts, messages near each other are a pair that share a
+// has no ID, the first without an answer of the messages with calls that the result directly
+// follows, if possible one of the same tool. Of unknown parts, messages near each other are a pair that share a
 // value which looks like the ID of a call.
 func Pairs(all []Use) Pairing {
 	p := pairing{byID: map[string]*made{}}
@@ -198,9 +189,7 @@ type pairing struct {
 // message takes the steps of a message.
 func (p *pairing) message(i int, u *Use) {
 	if len(u.steps) == 0 {
-		if !u.quiet && len(u.links) == 0 {
-			p.open, p.results = nil, false
-		}
+		p.open, p.results = nil, false
 		return
 	}
 	for _, s := range u.steps {
@@ -276,6 +265,7 @@ func (p *pairing) pair(call, result int) {
 type shared struct {
 	at     []int
 	strong bool
+	linked bool // an unknown part has it
 	plain  bool // a message that has only words has it, too
 	of     *made
 }
@@ -298,45 +288,39 @@ func (p *pairing) link(all []Use) {
 		}
 		return s
 	}
-	var order []string
+	var order []*shared
 	for i := range all {
 		for _, s := range all[i].steps {
 			if s.id != "" {
 				of := have(s.id, i)
 				of.strong = true
-				if c := p.byID[s.id]; c != nil {
-					of.of = c
-				}
+				of.of = cmp.Or(p.byID[s.id], of.of)
 			}
 		}
 		for _, l := range all[i].links {
-			if values[l.value] == nil {
-				order = append(order, l.value)
-			}
 			s := have(l.value, i)
 			s.strong = s.strong || l.strong
+			if !s.linked {
+				s.linked = true
+				order = append(order, s)
+			}
 		}
 		for _, value := range all[i].plain {
 			have(value, i).plain = true
 		}
 	}
-	for _, c := range p.calls {
-		if c.id != "" && !slices.Contains(order, c.id) && values[c.id] != nil && len(values[c.id].at) > 1 {
-			order = append(order, c.id)
-		}
-	}
-	for _, value := range order {
-		p.shared(values[value], all)
+	for _, s := range order {
+		p.shared(s, len(all))
 	}
 }
 
-// shared pairs the messages that share a value, if it looks like the ID of a call.
-func (p *pairing) shared(s *shared, all []Use) {
+// shared pairs those of so many messages that share a value, if it looks like the ID of a call.
+func (p *pairing) shared(s *shared, messages int) {
 	n, reach := len(s.at), linkReach
 	if !s.strong {
 		reach = weakReach
 	}
-	if n < 2 || s.plain || n > maxShared || n > 3 && n > len(all)/2 || !s.strong && n > 2 {
+	if n < 2 || s.plain || n > maxShared || n > 3 && n > messages/2 || !s.strong && n > 2 {
 		return
 	}
 	for k := 1; k < n; k++ {

@@ -36,9 +36,10 @@ type part struct {
 	text string
 	// input is what a call asks, output what a result says.
 	input, output json.RawMessage
-	// answered: the call has its result in itself. optional: it may have none.
-	answered, optional bool
-	raw                json.RawMessage
+	// answered: the call has its result in itself. optional: it may have none. odd: it is a call by
+	// its place, and of no known form.
+	answered, optional, odd bool
+	raw                     json.RawMessage
 }
 
 // maxNesting bounds how deep parts are looked into.
@@ -202,7 +203,7 @@ func (p *part) read(f fields, word string, typed bool) {
 			p.output = f.get("output")
 		}
 	case media:
-		p.label = word
+		p.label = f.spelled(word)
 		p.text = mediaText(f, word)
 	}
 }
@@ -213,6 +214,19 @@ func (o fields) holdsMore() bool {
 		name := normal(f.key)
 		return name != "text" && name != "value" && name != "content" && name != "refusal" && !known[name] && !nothing(f.value)
 	})
+}
+
+// spelled is the type of a part, or the key that stands for it, as it is written.
+func (o fields) spelled(word string) string {
+	for _, f := range o {
+		if typ, ok := rawjson.String(f.value); ok && normal(f.key) == "type" && normal(typ) == word {
+			return typ
+		}
+		if normal(f.key) == word {
+			return f.key
+		}
+	}
+	return word
 }
 
 // callID is the ID of the call that a part makes or answers, empty where it has only its own.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -193,7 +194,7 @@ func TestStepsHaveALimit(t *testing.T) {
 			if err := look(m, t.Context()); !errors.Is(err, ErrSteps) || !strings.Contains(err.Error(), fmt.Sprint(int64(MaxSteps))) {
 				t.Errorf("%s of %s with few steps: %v", what, name, err)
 			}
-			ctx := &endsAfter{Context: t.Context(), n: 1 << 60}
+			ctx := &endsAfter{Context: t.Context(), n: math.MaxInt}
 			if err := look(q.Matcher(), ctx); err != nil {
 				t.Error(err)
 			}
@@ -219,7 +220,7 @@ func TestParseEndsWithItsContext(t *testing.T) {
 		if name == "one phrase" {
 			text = `"` + strings.Repeat("tea ", 16<<10) + `"`
 		}
-		whole := &endsAfter{Context: t.Context(), n: 1 << 60}
+		whole := &endsAfter{Context: t.Context(), n: math.MaxInt}
 		want, err := ParseContext(whole, a, text)
 		if err != nil || show(want) != show(Parse(a, text)) {
 			t.Errorf("%s: %v", name, err)

@@ -210,10 +210,10 @@ func TestSessions(t *testing.T) {
 	}
 	one := "/api/agents/a1/sessions/" + s.ID
 	b.into("", "PUT "+one, `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"text","text":"hello"}],"usage":{"input_tokens":3}}]}`, &s)
-	saved, err := json.Marshal(map[string]any{"messages": append(s.Messages, Message{Role: "user", Content: json.RawMessage(`"bye"`)})})
+	saved, err := json.Marshal(map[string]any{"messages": append(s.Messages, Message{sessions.Message{Role: "user", Text: "bye"}})})
 	testdb.NoError(t, err)
 	b.into("", "PUT "+one, string(saved), &again)
-	if len(again.Messages) != 3 || string(again.Messages[1].Content) != `[{"type":"text","text":"hello"}]` || string(again.Messages[1].Usage) != `{"input_tokens":3}` || again.Messages[0].ID != s.Messages[0].ID {
+	if len(again.Messages) != 3 || string(again.Messages[1].Parts) != `[{"type":"text","text":"hello"}]` || string(again.Messages[1].Extra) != `{"usage":{"input_tokens":3}}` || again.Messages[0].ID != s.Messages[0].ID {
 		t.Errorf("saved %+v", again)
 	}
 	for i := range 30 {
@@ -222,11 +222,11 @@ func TestSessions(t *testing.T) {
 	}
 	b.into("", "GET "+one, "", &s)
 	b.into("", "GET "+one+"?last=20", "", &again)
-	if len(s.Messages) != 33 || len(again.Messages) != 20 || string(again.Messages[19].Content) != `"message 29"` {
+	if len(s.Messages) != 33 || len(again.Messages) != 20 || again.Messages[19].Text != "message 29" {
 		t.Errorf("it has %d, the last %+v", len(s.Messages), again.Messages)
 	}
 	b.into("", "PUT "+one+"?keep=20", `{"messages":`+string(must(json.Marshal(s.Messages)))+`}`, &s)
-	if len(s.Messages) != 20 || string(s.Messages[19].Content) != `"message 29"` {
+	if len(s.Messages) != 20 || s.Messages[19].Text != "message 29" {
 		t.Errorf("it keeps %d", len(s.Messages))
 	}
 	var list Sessions
@@ -385,7 +385,7 @@ func TestBadRequests(t *testing.T) {
 		{"GET /api/agents/a/entities/x/related?max_hops=0", ``, 400, "max_hops"},
 		{"PUT /api/agents/a/sessions/s", `{}`, 400, "messages is missing"},
 		{"PUT /api/agents/a/sessions/s", `{"messages":[{"content":"x"}]}`, 400, "role is missing"},
-		{"PUT /api/agents/a/sessions/s", `{"messages":[{"role":"user","content":1}]}`, 400, "a content is 1"},
+		{"PUT /api/agents/a/sessions/s", `{"messages":[7]}`, 400, "in the place of a message"},
 		{"GET /api/agents/a/sessions/s", ``, 404, "no such session"},
 		{"GET /api/agents/a/sessions?limit=0", ``, 400, "limit"},
 		{"POST /api/agents/a/usage", `{"model":"m","cost_usd":-1}`, 400, ""},

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -25,58 +27,85 @@ const (
 	maxSaved = 500_000
 )
 
-// A Message is one message of a session.
-type Message struct {
-	ID   string `json:"id"`
-	Role string `json:"role"`
-	// Content is a text, or a list of parts as OpenAI and Anthropic write them.
-	Content json.RawMessage `json:"content"`
-	// Text is that of a message which has parts beside it.
-	Text       string          `json:"text,omitempty"`
+// A Message is one message of a session, of any form of chat messages. In an answer it has its content,
+// as a text or as parts, and the other keys that it came with.
+type Message struct{ sessions.Message }
+
+// said is what a message says, in the keys of chat messages.
+type said struct {
+	ID         string          `json:"id"`
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	Text       string          `json:"text,omitempty"` // of a message that has parts beside it
 	Name       string          `json:"name,omitempty"`
 	ToolCalls  json.RawMessage `json:"tool_calls,omitempty"`
 	ToolCallID string          `json:"tool_call_id,omitempty"`
-	sessions.ExtraKeys
+}
+
+// kept is what a message has here beside what it says.
+type kept struct {
 	MemoryIDs []string      `json:"memory_ids,omitempty"`
 	Timestamp exchange.Time `json:"timestamp,omitzero"`
 }
 
-// message is what is stored of it.
-func (m *Message) message() (sessions.Message, error) {
-	out := sessions.Message{ID: m.ID, Role: m.Role, Name: m.Name, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, MemoryIDs: m.MemoryIDs, At: m.Timestamp.Time, Text: m.Text}
-	switch {
-	case len(m.Content) == 0 || string(m.Content) == "null":
-	case m.Content[0] == '"' && m.Text == "":
-		if err := json.Unmarshal(m.Content, &out.Text); err != nil {
-			return out, invalid("a content: %v", err)
+// UnmarshalJSON reads a message. A timestamp that is no time stays one of its other keys.
+func (m *Message) UnmarshalJSON(b []byte) error {
+	read, err := messages.Read(b, func(key string, value []byte) bool {
+		switch key {
+		case "memory_ids":
+			return json.Unmarshal(value, &m.MemoryIDs) == nil
+		case "timestamp":
+			var t exchange.Time
+			if json.Unmarshal(value, &t) != nil {
+				return false
+			}
+			m.At = t.Time
+			return true
 		}
-	case m.Content[0] == '[' || m.Content[0] == '{':
-		out.Parts = m.Content
-	default:
-		return out, invalid("a content is %.40s; give a text or a list of parts", m.Content)
+		return false
+	})
+	if err != nil {
+		return err
 	}
-	if m.Role == "" {
-		return out, missing("role", "user, assistant, system or tool")
-	}
-	extra, err := json.Marshal(m.ExtraKeys)
-	if err == nil && string(extra) != "{}" {
-		out.Extra = extra
-	}
-	return out, err
+	m.ID, m.Role, m.Name, m.Text, m.Parts = read.ID, read.Role, read.Name, read.Text, read.Parts
+	m.ToolCalls, m.ToolCallID, m.Extra = read.ToolCalls, read.ToolCallID, read.Extra
+	return nil
 }
 
-func messageOf(m *sessions.Message) (Message, error) {
-	out := Message{ID: m.ID, Role: m.Role, Name: m.Name, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, MemoryIDs: m.MemoryIDs, Timestamp: exchange.Time{Time: m.At}}
+// MarshalJSON writes a message.
+func (m Message) MarshalJSON() ([]byte, error) {
+	s := said{ID: m.ID, Role: m.Role, Content: m.Parts, Name: m.Name, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID}
 	var err error
-	if out.Content = m.Parts; len(m.Parts) > 0 {
-		out.Text = m.Text
-	} else {
-		out.Content, err = json.Marshal(m.Text)
+	if len(m.Parts) > 0 {
+		s.Text = m.Text
+	} else if s.Content, err = json.Marshal(m.Text); err != nil {
+		return nil, err
 	}
-	if err == nil && len(m.Extra) > 0 {
-		err = json.Unmarshal(m.Extra, &out.ExtraKeys)
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	beside, foreign := (&messages.Message{Extra: m.Extra}).Split()
+	if b = append(b[:len(b)-1], beside...); len(foreign) > 0 {
+		b = append(append(b, `,"`+messages.Foreign+`":`...), foreign...)
+	}
+	k := kept{m.MemoryIDs, exchange.Time{Time: m.At}}
+	if bytes.Contains(beside, []byte(`,"timestamp":`)) {
+		k.Timestamp = exchange.Time{} // it came with another one
+	}
+	rest, err := json.Marshal(k)
+	if err != nil || string(rest) == "{}" {
+		return append(b, '}'), err
+	}
+	return append(append(b, ','), rest[1:]...), nil
+}
+
+// checked refuses a message without a role.
+func (m *Message) checked() (sessions.Message, error) {
+	if m.Role == "" {
+		return m.Message, missing("role", "user, assistant, system or tool")
+	}
+	return m.Message, nil
 }
 
 // A Session is a conversation. Messages are those behind the newest summary, which is in Summary.
@@ -119,11 +148,7 @@ func load(c *server.Call, o scope.Owner, run string, last int) (Loaded, error) {
 	out := Loaded{sessionOf(&l.Session), make([]Message, 0, len(l.Messages))}
 	out.Summary = l.Summary
 	for i := range l.Messages {
-		m, err := messageOf(&l.Messages[i])
-		if err != nil {
-			return Loaded{}, err
-		}
-		out.Messages = append(out.Messages, m)
+		out.Messages = append(out.Messages, Message{l.Messages[i]})
 	}
 	return out, nil
 }
@@ -219,7 +244,7 @@ func given(c *server.Call) ([]sessions.Message, string, error) {
 	out := make([]sessions.Message, len(in.Messages))
 	for i := range in.Messages {
 		var err error
-		if out[i], err = in.Messages[i].message(); err != nil {
+		if out[i], err = in.Messages[i].checked(); err != nil {
 			return nil, "", err
 		}
 	}
