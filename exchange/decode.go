@@ -57,8 +57,8 @@ func DecodeStrict(data []byte, v any) error {
 
 // A Member is a key of an object with its value, as it is written.
 type Member struct {
-	Key   string
-	Value []byte
+	Key   string // without its quotes and escapes
+	Value []byte // the JSON of the value
 }
 
 // DecodeKnown is DecodeStrict without the keys that are not known, which it returns. They are valid as

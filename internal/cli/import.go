@@ -81,7 +81,8 @@ them, conversations of the LoCoMo benchmark, or vectors. docs/exchange.md descri
 forms, key by key.
 
 It also reads what other programs keep, and tells by the content which of them it was:
-conversations of ChatGPT and Claude, the memory.jsonl of the Model Context Protocol's memory
+conversations of ChatGPT and Claude, transcripts of Claude Code, Codex and Gemini CLI, lists
+of messages of any provider, the memory.jsonl of the Model Context Protocol's memory
 server, memories and history of mem0, the database of OpenFang, items of LangGraph's store,
 lists and lines of JSON, CSV with a header, a folder of Markdown files, collections of Chroma
 and Qdrant, and the tables of any SQLite file, of which --table names one. docs/moving.md says
@@ -171,21 +172,21 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 		return err
 	}
 	defer done(from)
-	in, file := from.Reader, from.file
-	if in != nil {
+	if from.Reader != nil {
 		// What can't be read makes no database.
-		if _, err := in.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+		if _, err := from.Reader.Peek(1); err != nil && !errors.Is(err, io.EOF) {
 			return inputError(name, err)
 		}
 	}
 	if o.format == formatAuto {
-		if o.format, err = from.guess(name); err != nil {
+		if o.format, err = from.guess(ctx, name); err != nil {
 			return inputError(name, err)
 		}
 	}
 	if !isOwn(o.format) {
 		return a.moveIn(cmd, name, from, o)
 	}
+	in, file := from.Reader, from.file
 	if len(o.fields) > 0 {
 		return usagef(cmd, "--map has no effect on the format %s, whose keys are fixed", o.format)
 	}
