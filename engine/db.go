@@ -414,10 +414,15 @@ func (db *DB) Settings() Settings { return *db.settings.Load() }
 // that has failed is closed too; what failed it was told by every call since. Closing
 // again does nothing. Within a View or an Update, or what a call of the database calls
 // back, it would wait for itself: that is ErrInvalid at once, and the database stays open.
-func (db *DB) Close() (err error) {
+func (db *DB) Close() error {
 	if db.life.gate.busy() && calledBack() {
 		return fault.Invalid("close the database", "Close is called within a call of a database, and this one has calls that run", "return from the call first")
 	}
+	return db.closeOnce()
+}
+
+// closeOnce is Close also within a call of another database.
+func (db *DB) closeOnce() (err error) {
 	db.life.closing.Do(func() { err = db.close() })
 	return err
 }

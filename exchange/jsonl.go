@@ -255,6 +255,9 @@ func OwnType(object []byte) (typ string, own bool) {
 	needs, own := ownTypes[typ]
 	if own && err == nil && needs != nil {
 		own = slices.ContainsFunc(needs, func(key string) bool { return slices.Contains(keys, key) })
+		if typ == TypeMemory && !own { // one that lacks them, or the record of a stranger
+			own = !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(OwnKeys, key) })
+		}
 	}
 	return typ, own
 }

@@ -79,21 +79,19 @@ type mcpEntity struct {
 
 func readMCP(in *Input, w *writer) error {
 	r := &mcpReader{graphWriter: newGraphWriter(w), twice: map[uint64]bool{}, joined: map[string]*mcpEntity{}}
-	file, size := in.File, in.Size
-	if file == nil {
-		all, err := io.ReadAll(io.LimitReader(in.Reader, exchange.MaxLine+1))
-		if err == nil && len(all) > exchange.MaxLine {
-			err = fmt.Errorf("it is a pipe with more than %d MiB, and must be read several times; give a file", exchange.MaxLine>>20)
-		}
+	open, err := in.again()
+	if err != nil {
+		return err
+	}
+	pass := func(visit func(at exchange.LineError, f fields, entity bool, size int) error) error {
+		file, err := open()
 		if err != nil {
 			return err
 		}
-		file, size = bytes.NewReader(all), int64(len(all))
+		of := &Input{Name: in.Name, Reader: bufio.NewReaderSize(ctxio.Reader(w.ctx, file), splitBuffer), looked: in.looked}
+		return errors.Join(r.records(of, visit), file.Close())
 	}
-	pass := func(visit func(at exchange.LineError, f fields, entity bool, size int) error) error {
-		return r.records(&Input{Name: in.Name, Reader: bufio.NewReaderSize(ctxio.Reader(w.ctx, io.NewSectionReader(file, 0, size)), splitBuffer)}, visit)
-	}
-	err := pass(func(_ exchange.LineError, f fields, entity bool, _ int) error {
+	err = pass(func(_ exchange.LineError, f fields, entity bool, _ int) error {
 		if name, ok := f.any("name"); entity && ok {
 			h := maphash.String(r.seed, name)
 			_, there := r.twice[h]

@@ -133,7 +133,7 @@ func (w *writer) mem0(f fields) (memory.Memory, error) {
 	if f.word("session_id") == of.Run { // of an answer that has the run under both names
 		delete(f, "session_id")
 	}
-	w.rest(&p, f)
+	w.restOfMem0(&p, f)
 	m, err := p.Memory()
 	m.Scope, m.CreatedAt, m.UpdatedAt = of.Scope, of.CreatedAt, of.UpdatedAt
 	if m.UpdatedAt.Before(m.CreatedAt) && !m.UpdatedAt.IsZero() {
@@ -146,9 +146,9 @@ func (w *writer) mem0(f fields) (memory.Memory, error) {
 	return m, err
 }
 
-// rest keeps what no name tells in mem0's object, and counts what has no place there: the score of
+// restOfMem0 keeps what no name tells in mem0's object, and counts what has no place there: the score of
 // a search, what a call did, and keys of an item whose values cannot be read.
-func (w *writer) rest(p *products.Mem0, f fields) {
+func (w *writer) restOfMem0(p *products.Mem0, f fields) {
 	for _, key := range slices.Sorted(maps.Keys(f)) {
 		switch raw := f[key]; {
 		case string(raw) == "null" || string(raw) == `""`:

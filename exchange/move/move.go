@@ -27,14 +27,14 @@ type Format string
 
 // The formats.
 const (
-	ChatGPT Format = "chatgpt" // conversations.json of an export of ChatGPT
-	Claude  Format = "claude"  // conversations.json, projects.json or memories.json of an export of Claude
+	ChatGPT   Format = "chatgpt"   // conversations.json of an export of ChatGPT
+	Claude    Format = "claude"    // conversations.json, projects.json or memories.json of an export of Claude
+	Anthropic Format = "anthropic" // a folder of files as Anthropic's memory tool keeps it, or lists of its memory stores' API
 	// Transcripts of coding agents.
 	ClaudeCode Format = "claude-code"
 	Codex      Format = "codex"
 	GeminiCLI  Format = "gemini-cli"
 
-	Anthropic Format = "anthropic" // a folder of files as Anthropic's memory tool keeps it, or lists of its memory stores' API
 	Chats     Format = "chats"     // conversations of {"role", "content"} messages in any provider's form
 	MCP       Format = "mcp"       // memory.jsonl of the reference server of the Model Context Protocol
 	Mem0      Format = "mem0"      // what mem0 lists, or its SQLite history

@@ -271,53 +271,16 @@ func (o *openFang) message(at exchange.LineError, owner scope.Owner, session str
 	if seen[id]++; seen[id] > 1 { // it was said before
 		id = fmt.Sprintf("%s-%d", id, seen[id])
 	}
-	l := sessions.MessageLine{
-		Type: sessions.TypeMessage, Session: session, User: owner.User, Agent: owner.Agent, ID: id, Role: string(roleOf(strings.ToLower(role))),
+	var said sessions.Message
+	if err := said.UnmarshalJSON(raw); err != nil {
+		return o.skip(at, fmt.Errorf("a message cannot be read: %w", err))
 	}
-	for key, value := range m {
-		switch text, isText := value.(string); {
-		case key == "role", key == "content", value == nil:
-		case key == "name" && isText:
-			l.Name = text
-		case key == "tool_call_id" && isText:
-			l.ToolCallID = text
-		case key == "tool_calls":
-			if l.ToolCalls, err = json.Marshal(value); err != nil {
-				return o.skip(at, err)
-			}
-		default:
-			o.leave("of messages: "+key, 1)
-		}
+	if said.Content() == "" {
+		return o.skip(at, errors.New("a message has no content"))
 	}
-	switch content := m["content"].(type) {
-	case string:
-		l.Text = content
-	case []any:
-		if text, ok := onlyTexts(content); ok {
-			l.Text = text
-		} else if l.Parts, err = json.Marshal(content); err != nil {
-			return o.skip(at, err)
-		}
-	default:
-		if content != nil || l.ToolCalls == nil {
-			return o.skip(at, errors.New("a message has no content"))
-		}
-	}
+	l := sessions.NewMessageLine(&said)
+	l.Session, l.User, l.Agent, l.ID, l.Role = session, owner.User, owner.Agent, id, string(roleOf(strings.ToLower(role)))
 	return o.line(at, sessions.TypeMessage, l, len(raw))
-}
-
-// onlyTexts is the text of a content whose parts are texts, false where there are others.
-func onlyTexts(parts []any) (string, bool) {
-	var texts []string
-	for _, p := range parts {
-		part, _ := p.(map[string]any)
-		text, ok := part["text"].(string)
-		if !ok || len(part) != 2 || part["type"] != "text" {
-			return "", false
-		}
-		texts = append(texts, text)
-	}
-	return strings.Join(texts, "\n"), len(texts) > 0
 }
 
 // value is what a column holds as JSON or as MessagePack, nil where it is neither.

@@ -494,10 +494,10 @@ func (in *Input) recognise() (Format, bool) {
 	if _, err := in.Reader.Peek(1); err != nil {
 		return "", false
 	}
-	head, _ := in.Reader.Peek(in.Reader.Buffered()) // they are there
 	if in.IsSQLite() {
 		return recogniseSQLite(in)
 	}
+	head, _ := in.Reader.Peek(in.Reader.Buffered()) // they are there
 	lower := strings.ToLower(in.Name)
 	rows := strings.HasSuffix(lower, ".csv") || strings.HasSuffix(lower, ".tsv")
 	if !rows && !isPage(lower) {

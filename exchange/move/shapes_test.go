@@ -247,7 +247,7 @@ func (g *generator) encode(v any) string {
 		keys := slices.Sorted(maps.Keys(v))
 		g.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 		for _, key := range keys {
-			out = append(out, fmt.Sprintf("%s:%s", asJSON(key), g.encode(v[key])))
+			out = append(out, fmt.Sprintf("%s:%s", jsonText(key), g.encode(v[key])))
 		}
 		return "{" + strings.Join(out, ",") + "}"
 	case []any:

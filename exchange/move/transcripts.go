@@ -251,7 +251,7 @@ func (t *transcript) codexWhole(at exchange.LineError, f fields, current *string
 	}
 	*current = ""
 	id := meta.text("id")
-	meta["id"] = json.RawMessage(asJSON(id))
+	meta["id"] = json.RawMessage(jsonText(id))
 	if err := t.codexMeta(at, meta, current); err != nil {
 		return err
 	}
@@ -265,7 +265,8 @@ func (t *transcript) codexWhole(at exchange.LineError, f fields, current *string
 	return nil
 }
 
-func asJSON(s string) []byte {
+// jsonText is a text as JSON.
+func jsonText(s string) []byte {
 	raw, _ := json.Marshal(s) // a text
 	return raw
 }

@@ -111,7 +111,7 @@ func TestExportBringsAll(t *testing.T) {
 func TestImportFlags(t *testing.T) {
 	c := newCLI(t)
 	file := c.file("chat.jsonl", `{"role":"user","content":"hi"}`+"\n"+`{"role":"assistant","content":"hi"}`+"\n")
-	c.fails(exitFailed, "line 1: store a memory: At least one of user_id", "import", c.file("none.jsonl", `{"type":"memory","text":"t"}`), "--quiet", "--strict")
+	c.fails(exitFailed, "line 1: store a memory: it names no user, agent or run", "import", c.file("none.jsonl", `{"type":"memory","text":"t"}`), "--quiet", "--strict")
 	imported(t, c.ok("import", file, "--user", "ada", "--run", "monday", "--json"), 2, 2, 0, 0, 0)
 	imported(t, c.ok("import", file, "--user", "ada", "--run", "monday", "--json"), 2, 0, 0, 2, 0)
 	imported(t, c.ok("import", file, "--user", "bob", "--json"), 2, 2, 0, 0, 0)

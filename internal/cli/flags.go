@@ -36,9 +36,9 @@ func indent(s string) string {
 
 // The help of flags that many commands have.
 const (
-	userHelp     = "only what belongs to the `user` with this ID"
-	agentHelp    = "only what belongs to the `agent` with this ID"
-	runHelp      = "only the `run` (session) with this ID"
+	userHelp     = "ID of the `user` who owns it"
+	agentHelp    = "ID of the `agent` that owns it"
+	runHelp      = "ID of its `run`, the session it belongs to"
 	everyoneHelp = "all users and agents, for administrators"
 	limitHelp    = "maximum `number` of results"
 )

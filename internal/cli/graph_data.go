@@ -60,13 +60,13 @@ import --format mcp; an entity that is there with other observations is skipped,
 			return err
 		}
 		defer done(in)
+		kind, _, err := move.Recognise(ctx, &in.Input)
+		if err != nil {
+			return inputError(args[0], err)
+		}
 		return a.create(ctx, nil, func(db *engine.DB) error {
 			im := &graphImport{app: a, ctx: ctx, db: db, owner: owner, tsv: format == "tsv"}
-			f, _, err := move.Recognise(ctx, &in.Input)
-			if err != nil {
-				return inputError(args[0], err)
-			}
-			if f == move.MCP && !im.tsv {
+			if kind == move.MCP && !im.tsv {
 				return im.memoryServer(&in.Input, upsert)
 			}
 			return im.run(in.Reader, args[0])

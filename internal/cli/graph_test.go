@@ -114,7 +114,7 @@ func TestGraphMerge(t *testing.T) {
 
 func TestGraphUsage(t *testing.T) {
 	c := newCLI(t)
-	c.fails(exitUsage, "At least one", "graph", "add", `{"id":"a"}`)
+	c.fails(exitUsage, "it names no user, agent or run", "graph", "add", `{"id":"a"}`)
 	c.fails(exitUsage, "no JSON object", "graph", "add", `{"id":`, "--agent", "a")
 	c.fails(exitUsage, "no JSON object", "graph", "add", `{"identity":"a"}`, "--agent", "a")
 	c.fails(exitUsage, "give it an id", "graph", "add", `{"relations":[{"target":"b","type":"x"}]}`, "--agent", "a")

@@ -204,7 +204,12 @@ func TestReplyVersions(t *testing.T) {
 // TestMessagesJSON: messages are a text or a list.
 func TestMessagesJSON(t *testing.T) {
 	for in, want := range map[string]facts.Messages{
-		`"hi"`: facts.Text("hi"), `[{"role":"assistant","content":"x"}]`: {{llm.Assistant, "x"}},
+		`"hi"`: facts.Text("hi"), `[{"role":"assistant","content":"x"}]`: {{llm.Assistant, "x"}}, `{"role":"user","content":"x"}`: facts.Text("x"),
+		`[{"role":"model","parts":[{"text":"hm","thought":true},{"text":"x"}]}]`:                                   {{llm.Assistant, "x"}},
+		`[{"type":"human","content":["x",{"type":"text","text":"y"}]}]`:                                            {{llm.User, "x\ny"}},
+		`[{"role":"tool","tool_call_id":"c","content":"x"}]`:                                                       {{"tool", "x"}},
+		`[{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}]`: {{llm.Assistant, "f {}"}},
+		`[{"role":"pilot","content":[{"kind":"say","words":"x"}]}]`:                                                {{llm.Assistant, `{"kind":"say","words":"x"}`}},
 	} {
 		var m facts.Messages
 		if err := json.Unmarshal([]byte(in), &m); err != nil || !slices.Equal(m, want) {
@@ -212,8 +217,8 @@ func TestMessagesJSON(t *testing.T) {
 		}
 	}
 	var m facts.Messages
-	if err := json.Unmarshal([]byte(`{"role":"user"}`), &m); err == nil {
-		t.Error("an object is no list of messages")
+	if err := json.Unmarshal([]byte(`7`), &m); err == nil {
+		t.Error("a number is no list of messages")
 	}
 }
 
@@ -231,8 +236,8 @@ func TestReadMessages(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		``: "ends too early", `[]`: "no messages", `[1]`: "JSON number", `{"role":"user","content":["a"]}`: "its content is a JSON array",
-		`[{"role":"user"`: "ends too early", `["a"] x`: "JSON string", `[{"role":"tool","content":"a"}]`: `the role "tool"`, `[] []`: "follows", "\x00": "invalid character",
+		``: "ends too early", `[]`: "no messages", `[1]`: "there is 1 in the place of a message",
+		`[{"role":"user"`: "ends too early", `["a"] x`: "follows", `[] []`: "follows", "\x00": "invalid character",
 		`"` + strings.Repeat("x", 64<<20) + `"`: "67108864 bytes",
 	} {
 		if _, err := facts.ReadMessages(strings.NewReader(in)); !errors.Is(err, memory.ErrInvalid) || !strings.Contains(err.Error(), want) {

@@ -10,14 +10,33 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 )
 
 // Message is a turn of a conversation.
 type Message struct {
-	Role    llm.Role `json:"role"` // system, user or assistant
+	Role    llm.Role `json:"role"` // system, user, assistant or tool
 	Content string   `json:"content"`
+}
+
+// roleTool is that of what a tool returned.
+const roleTool llm.Role = "tool"
+
+// UnmarshalJSON reads a message in any form of chat messages. Its content is what it says: texts,
+// calls of tools and their results, and what no form has as it is. What a model thinks is left out.
+func (m *Message) UnmarshalJSON(b []byte) error {
+	read, err := messages.Read(b, nil)
+	if err != nil {
+		return err
+	}
+	speaker, _ := messages.Speaker(read.Role)
+	*m = Message{llm.Role(speaker), read.Text}
+	if len(read.Parts)+len(read.ToolCalls)+len(read.Extra) > 0 {
+		m.Content = read.Said()
+	}
+	return nil
 }
 
 // Messages are a conversation. In JSON they are a list of objects, or a text, which is
@@ -36,6 +55,10 @@ func (m *Messages) UnmarshalJSON(b []byte) error {
 		}
 		*m = Text(s)
 		return nil
+	}
+	if len(b) > 0 && b[0] == '{' { // one message
+		*m = make(Messages, 1)
+		return json.Unmarshal(b, &(*m)[0])
 	}
 	return json.Unmarshal(b, (*[]Message)(m))
 }
@@ -104,9 +127,9 @@ func (m Messages) check() error {
 	}
 	for i, one := range m {
 		switch one.Role {
-		case llm.System, llm.User, llm.Assistant:
+		case llm.System, llm.User, llm.Assistant, roleTool:
 		default:
-			return invalid(doingAdd, fmt.Sprintf("message %d has the role %q", i+1, shorten(string(one.Role))), "give user, assistant or system")
+			return invalid(doingAdd, fmt.Sprintf("message %d has the role %q", i+1, shorten(string(one.Role))), "give user, assistant, system or tool")
 		}
 		if len(one.Content) > memory.MaxText {
 			return invalid(doingAdd, fmt.Sprintf("message %d has %d bytes", i+1, len(one.Content)), fmt.Sprintf("give at most %d in a message", memory.MaxText))
@@ -151,7 +174,7 @@ func (m Messages) statements(all bool) []statement {
 	var found []statement
 	for _, one := range m {
 		text := strings.TrimSpace(one.Content)
-		if one.Role == llm.System || text == "" || !all && (users && one.Role != llm.User || smallTalk(text)) {
+		if one.Role == llm.System || text == "" || !all && (one.Role == roleTool || users && one.Role != llm.User || smallTalk(text)) {
 			continue
 		}
 		if !slices.ContainsFunc(found, func(s statement) bool { return s.text == text }) {

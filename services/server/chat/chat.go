@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -119,33 +120,17 @@ type turn struct {
 	list  []message
 }
 
-// message is one of a conversation, as far as it matters here.
-type message struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
+// message is one of a conversation, as it came.
+type message struct{ *messages.Message }
+
+// UnmarshalJSON reads a message of any form.
+func (m *message) UnmarshalJSON(b []byte) (err error) {
+	m.Message, err = messages.Read(b, nil)
+	return err
 }
 
 // text is what a message says in words: its content, or the texts among its parts.
-func (m *message) text() string {
-	var s string
-	if json.Unmarshal(m.Content, &s) == nil {
-		return s
-	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(m.Content, &parts) != nil {
-		return ""
-	}
-	var texts []string
-	for _, p := range parts {
-		if p.Type == "text" && p.Text != "" {
-			texts = append(texts, p.Text)
-		}
-	}
-	return strings.Join(texts, "\n")
-}
+func (m *message) text() string { return m.Words() }
 
 // complete answers a conversation.
 func (p *proxy) complete(c *server.Call) error {

@@ -23,10 +23,8 @@ type choice struct {
 		Delta struct {
 			Content string `json:"content"`
 		} `json:"delta"`
-		Message struct {
-			Content string `json:"content"`
-		} `json:"message"`
-		FinishReason string `json:"finish_reason"`
+		Message      *message `json:"message"`
+		FinishReason string   `json:"finish_reason"`
 	} `json:"choices"`
 }
 
@@ -81,11 +79,11 @@ func (h *heard) text() string {
 		return h.said.String()
 	}
 	var c choice
-	if json.Unmarshal(h.rest, &c) != nil || len(c.Choices) == 0 {
+	if json.Unmarshal(h.rest, &c) != nil || len(c.Choices) == 0 || c.Choices[0].Message == nil {
 		return ""
 	}
 	h.ended = true
-	return c.Choices[0].Message.Content
+	return c.Choices[0].Message.text()
 }
 
 // whole reports whether the answer came to its end. It is known once the text was asked for.

@@ -3,7 +3,6 @@ package mem0
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
@@ -143,17 +144,20 @@ func (c *call) messages(b json.RawMessage) (facts.Messages, error) {
 	}
 	var m facts.Messages
 	if err := json.Unmarshal(b, &m); err != nil {
-		return nil, invalid(doingAdd, "the messages are no texts with a role", `give a list of {"role": "user", "content": "…"}`)
+		return nil, invalid(doingAdd, "the messages cannot be read: "+err.Error(), `give a list of {"role": "user", "content": "…"}, or of messages of another form`)
 	}
 	if len(m) == 0 {
 		return nil, c.lacks("messages", "there are none")
 	}
-	for i, one := range m {
-		switch one.Role {
-		case "user", "assistant", "system":
-		default:
-			return nil, invalid(doingAdd, fmt.Sprintf("message %d has the role %.40q", i+1, string(one.Role)), "use user, assistant or system")
+	thoughts := 0
+	_ = rawjson.Elements(b, func(one []byte) error { // a single message or a text has no elements
+		if read, err := messages.Read(one, nil); err == nil {
+			thoughts += read.Thoughts()
 		}
+		return nil
+	})
+	if thoughts > 0 {
+		c.note("thoughts of a model that were left out: %d", thoughts)
 	}
 	return m, nil
 }
@@ -217,7 +221,7 @@ func (c *call) revive(s memory.Scope, id string, metadata map[string]any) error 
 	return err
 }
 
-// keep stores each message of a user or an assistant as it is, in one commit.
+// keep stores each message of a user, an assistant or a tool as it is, in one commit.
 func (c *call) keep(done *outcome, a *adding, messages facts.Messages, metadata map[string]any) error {
 	verbatim := a.Infer != nil && !*a.Infer
 	if !verbatim {

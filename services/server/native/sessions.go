@@ -2,11 +2,14 @@ package native
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -16,23 +19,25 @@ const linesOfJSON = "application/x-ndjson"
 
 func sessionRoutes() []route {
 	line := sessions.SessionLine{}
+	type MessageLine sessions.MessageLine // the keys that it names: other keys may stand beside them
 	return []route{
 		{at: "GET /sessions", summary: "List sessions, those that were updated last first", reply: line, lines: true, handle: listSessions, params: ofOwner(
 			param{name: "channel", kind: text, summary: "those of this channel, archived ones included"},
 			param{name: "archived", kind: flag, summary: "those that are archived, instead of the others"}, upTo, after, wholeOf,
 		)},
 		{at: "POST /sessions", summary: "Open the session of a channel that was updated last, and make it if there is none", body: openChannel{}, reply: line, handle: openByChannel, params: ofOwner()},
-		{at: "GET /sessions/{run}", summary: "List the newest messages of a session, from its newest marker on", reply: sessions.MessageLine{}, lines: true, handle: showSession, params: ofOwner(
+		{at: "GET /sessions/{run}", summary: "List the newest messages of a session, from its newest marker on", reply: MessageLine{}, lines: true, handle: showSession, params: ofOwner(
 			param{name: "last", kind: count, summary: "at most so many messages, 20 where neither this nor tokens is given"},
 			param{name: "tokens", kind: count, summary: "as many as make up so many tokens, at four bytes each"},
 			param{name: "all", kind: flag, summary: "everything, also from before a marker"},
 		)},
 		{at: "GET /sessions/{run}/state", summary: "Show a session without its messages", reply: line, handle: sessionState, params: ofOwner()},
-		{at: "PUT /sessions/{run}", summary: "Replace all that a session holds by lines of messages and markers", takes: linesOfJSON, reply: saved{}, handle: saveSession, params: ofOwner(
+		{at: "PUT /sessions/{run}", summary: "Replace all that a session holds by lines, or a list, of messages of any form and markers", takes: linesOfJSON, reply: saved{}, handle: saveSession, params: ofOwner(
 			param{name: "channel", kind: text, summary: "where it takes place"},
 			param{name: "if_version", kind: lsn, summary: "only where it has this version, 0: only where there is none"},
+			param{name: "strict", kind: flag, summary: "refuse parts and keys that no form of messages has"},
 		)},
-		{at: "POST /sessions/{run}/messages", summary: "Append a message, and store it as a memory", body: newMessage{}, reply: sessions.Appended{}, status: http.StatusCreated, handle: appendMessage, params: ofOwner()},
+		{at: "POST /sessions/{run}/messages", summary: "Append a message of any form, and store it as a memory", body: newMessage{}, reply: sessions.Appended{}, status: http.StatusCreated, handle: appendMessage, params: ofOwner()},
 		{at: "POST /sessions/{run}/open", summary: "Open a session, and make it if there is none", reply: line, handle: openSession, params: ofOwner(
 			param{name: "channel", kind: text, summary: "where it takes place"},
 		)},
@@ -178,6 +183,7 @@ func sessionState(a *ask) error {
 
 type saved struct {
 	Messages int `json:"messages"`
+	Unknown  int `json:"unknown"` // parts and keys of no known form, which are kept
 }
 
 func saveSession(a *ask) error {
@@ -201,23 +207,61 @@ func saveSession(a *ask) error {
 			}
 		}
 	}
-	n, err := a.DB.Sessions().Save(a.Context(), owner, run, items, &sessions.SaveOptions{Channel: value[string](a, "channel"), IfVersion: optional[uint64](a, "if_version")})
-	return a.ok(saved{n}, err)
+	n, err := a.DB.Sessions().Save(a.Context(), owner, run, items, &sessions.SaveOptions{Channel: value[string](a, "channel"), IfVersion: optional[uint64](a, "if_version"), Strict: value[bool](a, "strict")})
+	return a.ok(saved{n, sessions.Unknown(items)}, err)
 }
 
+// newMessage documents the keys of an append. Those of the message may be in any form.
 type newMessage struct {
-	Text      string        `json:"text"`
-	Role      string        `json:"role"` // user where it is left out
-	MessageID string        `json:"message_id"`
-	MemoryID  string        `json:"memory_id"` // one that is there, or that of the one which is stored
-	Channel   string        `json:"channel"`
-	NoMemory  bool          `json:"no_memory"`
-	At        exchange.Time `json:"at"`
-	Trim      int           `json:"trim"` // remove the oldest messages beyond so many
+	appending
+	Text     string        `json:"text"`
+	Role     string        `json:"role"`      // user where it is left out
+	MemoryID string        `json:"memory_id"` // one that is there, or that of the one which is stored
+	At       exchange.Time `json:"at"`
+}
+
+// appending are the keys of this dialect beside those of the message.
+type appending struct {
+	MessageID string `json:"message_id"`
+	Channel   string `json:"channel"`
+	NoMemory  bool   `json:"no_memory"`
+	Trim      int    `json:"trim"` // remove the oldest messages beyond so many
+	Strict    bool   `json:"strict"`
+}
+
+// anyMessage is a message of any form with what is to be done with it.
+type anyMessage struct {
+	appending
+	said sessions.Message
+}
+
+// UnmarshalJSON reads the keys of this dialect, and the message from the others.
+func (m *anyMessage) UnmarshalJSON(b []byte) error {
+	if _, err := exchange.DecodeKnown(b, &m.appending); err != nil { // the other keys are the message's
+		return err
+	}
+	said := []byte{'{'}
+	err := rawjson.Members(b, func(key string, v []byte) error {
+		switch key {
+		case "message_id", "channel", "no_memory", "trim", "strict":
+			return nil
+		}
+		name, err := json.Marshal(key)
+		if len(said) > 1 {
+			said = append(said, ',')
+		}
+		said = append(append(append(said, name...), ':'), v...)
+		return err
+	})
+	if err == nil {
+		err = m.said.UnmarshalJSON(append(said, '}'))
+	}
+	m.said.ID = cmp.Or(m.MessageID, m.said.ID)
+	return err
 }
 
 func appendMessage(a *ask) error {
-	b, err := decoded[newMessage](a)
+	b, err := decoded[anyMessage](a)
 	if err != nil {
 		return err
 	}
@@ -226,19 +270,11 @@ func appendMessage(a *ask) error {
 	switch {
 	case err != nil:
 		return err
-	case b.Text == "" && b.MemoryID == "":
-		return invalid("append a message", "there is no text", "give text or memory_id")
-	case b.MemoryID != "" && a.sealed(memory.Scope{User: owner.User, Agent: owner.Agent}):
+	case len(b.said.MemoryIDs) > 0 && a.sealed(memory.Scope{User: owner.User, Agent: owner.Agent}):
 		return server.Denied("the key is one of a run: its messages refer to no memories by ID")
 	}
-	m := sessions.Message{Text: b.Text, Role: b.Role, ID: b.MessageID, At: b.At.Time}
-	if m.Role == "" {
-		m.Role = "user"
-	}
-	if b.MemoryID != "" {
-		m.MemoryIDs = []string{b.MemoryID}
-	}
-	all, err := a.DB.Sessions().Append(a.Context(), owner, run, []sessions.Message{m}, &sessions.AppendOptions{Channel: b.Channel, NoMemory: b.NoMemory, TrimRemoves: b.Trim})
+	opts := &sessions.AppendOptions{Channel: b.Channel, NoMemory: b.NoMemory, TrimRemoves: b.Trim, Strict: b.Strict}
+	all, err := a.DB.Sessions().Append(a.Context(), owner, run, []sessions.Message{b.said}, opts)
 	if err != nil {
 		return err
 	}
