@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -193,6 +194,42 @@ func TestChartsOfNothing(t *testing.T) {
 	for _, kind := range chartKinds {
 		if c := kind.of(r); c != nil {
 			t.Errorf("%s is drawn of nothing: %s", kind.file, fmt.Sprint(c))
+		}
+	}
+}
+
+// TestFiguresOfReadme holds the table of README to the report that its charts are drawn of: the same
+// rows with the same figures, and no others.
+func TestFiguresOfReadme(t *testing.T) {
+	report, err := readReport(publishedReport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := pages(t)["../README.md"]
+	_, section, ok := strings.Cut(readme, "\n## Figures\n")
+	if !ok {
+		t.Fatal("README has no section Figures")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	var table, prose strings.Builder
+	for line := range strings.Lines(section) {
+		if strings.HasPrefix(line, "|") {
+			table.WriteString(line)
+		} else {
+			prose.WriteString(line)
+		}
+	}
+	want := figures(report)
+	if table.String() != want || strings.Count(want, "\n") != len(figureRows)+2 {
+		t.Errorf("README has\n%s\nand the report\n%s\nmake it with: go -C bench run . figures %s", table.String(), want, publishedReport)
+	}
+	// What is said beside the table has no figures of its own.
+	if n := regexp.MustCompile(`\d*\.\d+|\d+(?:\.\d+)?x\b|\d,\d{3}`).FindString(prose.String()); n != "" {
+		t.Errorf("README says %s beside its table, which no report holds", n)
+	}
+	for _, f := range figureRows {
+		if v := median(shown(report, f.workload, f.contestant("memdb")), f.metric); math.IsNaN(v) {
+			t.Errorf("the report has nothing for %q", f.work)
 		}
 	}
 }

@@ -86,6 +86,7 @@ var verbs = map[string]func(args []string, stdout, stderr io.Writer) int{
 	"charts":  drawCharts,
 	"compare": compare,
 	"data":    showData,
+	"figures": printFigures,
 }
 
 // errUsage is wrapped by errors of the command line.

@@ -42,7 +42,8 @@ import (
 //     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew; life.copying, a
 //     backup
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
-//  2. writer.lock: one transaction that writes; then callout.mu, a function of the program,
+//  2. Attempt.turn, of the attempt that a call is a part of; then writer.lock: one transaction that
+//     writes; then callout.mu, a function of the program,
 //     which may open a View
 //  3. janitor.mu, the lists of the dead
 //  4. points.mu, the read points in use
@@ -413,10 +414,15 @@ func (db *DB) Settings() Settings { return *db.settings.Load() }
 // that has failed is closed too; what failed it was told by every call since. Closing
 // again does nothing. Within a View or an Update, or what a call of the database calls
 // back, it would wait for itself: that is ErrInvalid at once, and the database stays open.
-func (db *DB) Close() (err error) {
+func (db *DB) Close() error {
 	if db.life.gate.busy() && calledBack() {
 		return fault.Invalid("close the database", "Close is called within a call of a database, and this one has calls that run", "return from the call first")
 	}
+	return db.closeOnce()
+}
+
+// closeOnce is Close also within a call of another database.
+func (db *DB) closeOnce() (err error) {
 	db.life.closing.Do(func() { err = db.close() })
 	return err
 }

@@ -118,7 +118,7 @@ func (a *Attempt) Asks(v any) error {
 
 // Context returns a context whose calls are part of the attempt.
 func (a *Attempt) Context(ctx context.Context) context.Context {
-	return context.WithValue(ctx, attemptKey{}, inAttempt{attempt: a})
+	return context.WithValue(part.Apart(ctx, false), attemptKey{}, a)
 }
 
 // errRepeated ends what an attempt does: the request was done before.
@@ -127,29 +127,18 @@ var errRepeated = errors.New("the request was done before")
 // attemptKey is that of the attempt in a context.
 type attemptKey struct{}
 
-// inAttempt is an attempt in a context. apart: what is called with the context is no part of it.
-type inAttempt struct {
-	attempt *Attempt
-	apart   bool
-}
-
 // attemptOf is the attempt that a call is a part of, nil for none.
 func attemptOf(ctx context.Context) *Attempt {
-	if in, _ := ctx.Value(attemptKey{}).(inAttempt); !in.apart {
-		return in.attempt
+	a, _ := ctx.Value(attemptKey{}).(*Attempt)
+	if a == nil || part.IsApart(ctx) {
+		return nil
 	}
-	return nil
+	return a
 }
 
 // Apart returns a context for what is done for a request and is no part of its commit, such as the
 // record of what a call of a model has cost.
-func Apart(ctx context.Context) context.Context {
-	in, _ := ctx.Value(attemptKey{}).(inAttempt)
-	if in.attempt == nil || in.apart {
-		return ctx
-	}
-	return context.WithValue(ctx, attemptKey{}, inAttempt{in.attempt, true})
-}
+func Apart(ctx context.Context) context.Context { return part.Apart(ctx, true) }
 
 // apart is Apart for a call of several commits. It would wait for its own attempt, once that holds
 // the writer lock.
@@ -160,8 +149,8 @@ func (db *DB) apart(ctx context.Context, doing string) (context.Context, error) 
 
 // notWithin refuses a call that would wait for the writer lock, which its own attempt holds.
 func notWithin(ctx context.Context, db *DB, doing string) error {
-	in, _ := ctx.Value(attemptKey{}).(inAttempt)
-	if in.attempt.opened() && in.attempt.db == db {
+	a, _ := ctx.Value(attemptKey{}).(*Attempt)
+	if a.opened() && a.db == db {
 		return fault.Invalid(doing, "the request that it is a part of has written something, and holds the writer lock", "make it the only change of the request")
 	}
 	return nil

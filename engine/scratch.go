@@ -71,7 +71,7 @@ func useScratch(path string, o *Options, files vfs.FS, fn func(*DB) error) error
 	if err != nil {
 		return err
 	}
-	return errors.Join(fn(scratch), scratch.Close())
+	return errors.Join(fn(scratch), scratch.closeOnce()) // work in the background may still run in it
 }
 
 // scratchFolder links the store into a folder of its own, which it returns also with an error, and

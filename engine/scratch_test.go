@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -41,8 +42,17 @@ func TestScratch(t *testing.T) {
 					t.Errorf("the copy has %v at LSN %d, %v", all, scratch.LSN(), err)
 				}
 				mustStore(t, scratch.Memories(), memory.Memory{ID: "b", Scope: ada, Text: "two"})
-				err = scratch.Memories().Delete(ctx, ada, "a")
-				return err
+				release, err := scratch.enter("work in the background")
+				if err != nil {
+					return err
+				}
+				go func() { // it ends while the copy is closed
+					for !scratch.life.gate.isClosed() {
+						runtime.Gosched()
+					}
+					release()
+				}()
+				return scratch.Memories().Delete(ctx, ada, "a")
 			})
 			if err != nil {
 				t.Fatal(err)

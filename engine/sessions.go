@@ -80,14 +80,19 @@ type preparedMemory struct {
 func (p *preparedMemory) Bytes() int { return p.size() }
 
 func (r runner) Prepare(ctx context.Context, m part.NewMemory) (part.Prepared, error) {
-	p, err := r.prepare(ctx, &memory.Memory{
-		ID: m.ID, Scope: m.Scope, Role: memory.Role(m.Role), Kind: memory.Kind(m.Kind), Name: m.Name, Text: m.Text,
-		CreatedAt: clock.FromMillis(m.Created), Importance: m.Importance,
-	}, nil)
+	p, err := r.prepare(ctx, newMemory(&m), nil)
 	if err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// newMemory returns what a part has stored as a memory.
+func newMemory(m *part.NewMemory) *memory.Memory {
+	return &memory.Memory{
+		ID: m.ID, Scope: m.Scope, Role: memory.Role(m.Role), Kind: memory.Kind(m.Kind), Name: m.Name, Text: m.Text,
+		CreatedAt: clock.FromMillis(m.Created), Importance: m.Importance, Pinned: m.Pinned,
+	}
 }
 
 func (r runner) prepare(ctx context.Context, m *memory.Memory, o *memory.StoreOptions) (*preparedMemory, error) {
@@ -117,6 +122,17 @@ func (p *partTx) StoreMemory(m part.Prepared) (part.StoredMemory, error) {
 		*of.result = s
 	}
 	return part.StoredMemory{ID: s.ID, Seq: s.Seq, Stored: s.Stored, Deduplicated: s.Deduplicated}, err
+}
+
+func (p *partTx) StoreNew(m part.NewMemory) (part.StoredMemory, error) {
+	of := Memories{db: p.db, tx: p.tx()}
+	ready, err := of.prepare(context.Background(), newMemory(&m), p.state.Now) // it is short work under the writer lock
+	if err != nil {
+		return part.StoredMemory{}, err
+	}
+	p.db.markPending([]*prepared{ready})
+	s, err := p.tx().store(ready, &memory.StoreOptions{NoDedup: true})
+	return part.StoredMemory{ID: s.ID, Seq: s.Seq, Stored: s.Stored}, err
 }
 
 func (p *partTx) DeleteMemory(seq uint64) (bool, error) {

@@ -43,10 +43,10 @@ type Mapped map[string]string
 
 // Add notes what a key became. A field of the same name goes without saying.
 func (m Mapped) Add(key, field string) {
-	if key == field {
+	was, ok := m[key]
+	if key == field || was == field {
 		return
 	}
-	was, ok := m[key]
 	switch {
 	case ok && slices.Contains(strings.Split(was, ", "), field):
 	case ok:

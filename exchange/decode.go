@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -57,8 +58,8 @@ func DecodeStrict(data []byte, v any) error {
 
 // A Member is a key of an object with its value, as it is written.
 type Member struct {
-	Key   string
-	Value []byte
+	Key   string // without its quotes and escapes
+	Value []byte // the JSON of the value
 }
 
 // DecodeKnown is DecodeStrict without the keys that are not known, which it returns. They are valid as
@@ -98,10 +99,10 @@ func DecodeKnown(data []byte, v any) (unknown []Member, err error) {
 // Members are the keys of an object and their values. A key that is given twice is an error, and so is
 // what is no text; the values are valid as long as data is.
 func Members(data []byte) ([]Member, error) {
-	if err := Decode(data, new(json.RawMessage)); err != nil {
-		return nil, err
+	if !json.Valid(data) || valid.JSON(data) != nil {
+		return nil, Decode(data, new(json.RawMessage)) // which says what is wrong
 	}
-	var all []Member
+	all := make([]Member, 0, 16)
 	err := rawjson.Members(data, func(key string, value []byte) error {
 		if slices.ContainsFunc(all, func(m Member) bool { return m.Key == key }) {
 			return fmt.Errorf("the key %q is given twice", key)
@@ -130,12 +131,24 @@ func eachKey(data []byte, known []string, visit func(key string, value []byte, i
 	})
 }
 
+// known are the keys of structs by their type: they are asked for with every line.
+var known sync.Map
+
 // keysOf lists the keys that a struct is read from.
 func keysOf(t reflect.Type) []string {
+	if keys, ok := known.Load(t); ok {
+		return keys.([]string)
+	}
+	keys := listKeys(t)
+	known.Store(t, keys)
+	return keys
+}
+
+func listKeys(t reflect.Type) []string {
 	var keys []string
 	for f := range t.Fields() {
 		if f.Anonymous {
-			keys = append(keys, keysOf(f.Type)...)
+			keys = append(keys, listKeys(f.Type)...)
 			continue
 		}
 		if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key != "" && key != "-" {

@@ -861,3 +861,30 @@ func TestImportOfMemoryJSON(t *testing.T) {
 		t.Errorf("imported\n%+v\nof\n%+v, %v", got, want, err)
 	}
 }
+
+// TestTimesOfLines verifies that times without an offset are in the zone of the options, and that a
+// time that stands for none is left out and counted, and not taken for now without a word.
+func TestTimesOfLines(t *testing.T) {
+	db := open(t)
+	lines := `{"id":"a","user":"ada","text":"one","created_at":"2026-01-31 12:00:00","event_time":"31 Jan 2026 12:00 GMT","expires_at":"2099-01-31"}
+{"id":"b","user":"ada","text":"two","created_at":"2026-07-31T12:00","event_time":"0001-01-01T00:00:00Z","updated_at":"1970-01-01T00:00:00Z"}
+`
+	r, err := ImportJSONL(t.Context(), db, strings.NewReader(lines), &Options{Zone: time.FixedZone("", 3600)})
+	if err != nil || r.Stored != 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, key := range []string{"event_time", "updated_at"} {
+		if n := r.LeftOut[fmt.Sprintf("%q of lines of type memory that stands for no time", key)]; n != 1 {
+			t.Errorf("%s: left out %v", key, r.LeftOut)
+		}
+	}
+	for id, want := range map[string]string{"a": "2026-01-31T11:00:00Z 2026-01-31T12:00:00Z 2099-01-31T22:59:59Z", "b": "2026-07-31T11:00:00Z 0001-01-01T00:00:00Z 0001-01-01T00:00:00Z"} {
+		m, err := db.Memories().Get(t.Context(), memory.Scope{User: "ada"}, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.CreatedAt.Format(time.RFC3339) + " " + m.EventTime.Format(time.RFC3339) + " " + m.ExpiresAt.Format(time.RFC3339); got != want {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -19,6 +20,8 @@ type Item struct {
 	// Memory is nil where the history is that of a memory which is gone.
 	Memory  *memory.Memory
 	History []memory.HistoryEntry
+	// ByName: the memory is a note, and a note of its owner that has the name already is the same.
+	ByName bool
 	// Line is one of the lines of an export, such as a sessions.MessageLine, and Type its type.
 	Line any
 	Type string
@@ -85,7 +88,39 @@ func (b *batch) item(ctx context.Context, i *Item) error {
 	if i.Memory == nil {
 		return b.gone(ctx)
 	}
-	return b.add(ctx, i.At, *i.Memory, i.Size)
+	m := *i.Memory
+	if i.ByName {
+		if err := b.named(ctx, &m); err != nil {
+			return err
+		}
+	}
+	return b.add(ctx, i.At, m, i.Size)
+}
+
+// named gives a note that its owner has under another ID that ID, and where it says the same, all
+// that it has.
+func (b *batch) named(ctx context.Context, m *memory.Memory) error {
+	of := b.opts.Place(m.Scope)
+	if of.Owner() == (memory.Owner{}) {
+		return nil // the notes of a run are nobody's files
+	}
+	n, err := b.db.Notes().Get(ctx, of.Owner(), m.Name)
+	if errors.Is(err, memory.ErrNotFound) || err == nil && (n.Name != m.Name || n.MemoryID == m.ID) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	there, err := b.db.Memories().Get(ctx, of, n.MemoryID)
+	if err != nil {
+		return err
+	}
+	if there.Text != m.Text {
+		there.Text, there.UpdatedAt = m.Text, m.UpdatedAt
+		there.Importance, there.AutoImportance = nil, false
+	}
+	*m = there
+	return nil
 }
 
 // lineOf is the line of an item, which the database stores.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -130,11 +131,12 @@ func (b *batch) decode(ctx context.Context, at LineError, line []byte) (do func(
 // read reads a line of a type. Keys that are not known have no place: they are counted, or under
 // Strict an error.
 func (b *batch) read(kind string, line []byte, v any) error {
-	line = inZone(line, v, b.opts.Zone)
 	if b.opts.Strict && !b.opts.IgnoreUnknown {
-		return DecodeStrict(line, v)
+		err := DecodeStrict(line, v)
+		clock.Place(v, b.opts.Zone)
+		return err
 	}
-	unknown, err := DecodeKnown(line, v)
+	unknown, err := b.decodeKnown(kind, line, v)
 	for _, m := range unknown {
 		b.report.LeftOut.Add(LeftKey(kind, m.Key), 1)
 	}
@@ -253,6 +255,9 @@ func OwnType(object []byte) (typ string, own bool) {
 	needs, own := ownTypes[typ]
 	if own && err == nil && needs != nil {
 		own = slices.ContainsFunc(needs, func(key string) bool { return slices.Contains(keys, key) })
+		if typ == TypeMemory && !own { // one that lacks them, or the record of a stranger
+			own = !slices.ContainsFunc(keys, func(key string) bool { return !slices.Contains(OwnKeys, key) })
+		}
 	}
 	return typ, own
 }
@@ -263,11 +268,11 @@ func (b *batch) decodeMemory(line []byte) (memory.Memory, error) {
 	var f foreign
 	var unknown []Member
 	var err error
-	line = inZone(line, &f, b.opts.Zone)
 	if b.opts.Strict && !b.opts.IgnoreUnknown {
 		err = DecodeStrict(line, &f)
+		clock.Place(&f, b.opts.Zone)
 	} else {
-		unknown, err = DecodeKnown(line, &f)
+		unknown, err = b.decodeKnown(TypeMemory, line, &f)
 	}
 	for _, m := range unknown {
 		if err == nil {

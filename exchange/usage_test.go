@@ -41,7 +41,10 @@ func TestImportUsageTwice(t *testing.T) {
 		lines  []string
 		stored int
 	}{
-		{"the first half", half, 100}, {"again", half, 0}, {"a file that has grown", lines, 100}, {"again", lines, 0},
+		{"the first half", half, 100},
+		{"again", half, 0},
+		{"a file that has grown", lines, 100},
+		{"again", lines, 0},
 		{"in another order", shuffled(rng, lines), 0},
 	} {
 		if calls, r := importUsage(t, db, c.lines); r.Stored != c.stored || r.Unchanged != len(c.lines)-c.stored || calls != int64(max(len(c.lines), 100)) {

@@ -117,7 +117,8 @@ func (p *Part) removeNumber(t part.Tx, doing string, r *reader, num uint32, remo
 	}
 	t.Log(opDeleted, codec.AppendBytes(binary.AppendUvarint(numberValue(owner), uint64(num)), n.id))
 	p.stage(t, owner, delta{nodes: []nodeDelta{{number: num, gone: true}}})
-	return d, nil
+	o := observe(num, n, nil)
+	return d, o.apply(t, doing, own.Owner, owner)
 }
 
 // removeMerged deletes the entities that were merged into one: what they were is a part of it.

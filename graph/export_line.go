@@ -262,7 +262,7 @@ func (l *entityLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	if err != nil {
 		return part.Unchanged, err
 	}
-	differs, changed := s.now != nil && !s.created, s.now != nil
+	differs, changed := s.now != nil && !s.created && !s.old.bare(), s.now != nil
 	for _, ch := range changes {
 		changed = changed || ch.changed()
 		differs = differs || ch.old != nil && ch.changed()
@@ -277,6 +277,12 @@ func (l *entityLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 		return e.flushed(part.Stored)
 	}
 	return e.flushed(part.Updated)
+}
+
+// bare reports whether an entity only stands for an end of relations: nothing is lost where a line
+// says what it is.
+func (n *node) bare() bool {
+	return n != nil && n.name == "" && n.typ == 0 && len(n.aliases) == 0 && len(n.properties) <= len("{}")
 }
 
 // flushed writes what has changed, for a line.

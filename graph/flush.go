@@ -16,7 +16,15 @@ import (
 
 // flush writes what has changed, and reports whether anything has.
 func (e *editor) flush() (wrote bool, err error) {
-	if err := e.t.Need(e.doing, e.size()); err != nil {
+	var observed []observing
+	size := e.size()
+	for _, s := range e.order {
+		if s.now != nil {
+			o := observe(s.number, s.old, s.now)
+			observed, size = append(observed, o), size+o.size()
+		}
+	}
+	if err := e.t.Need(e.doing, size); err != nil {
 		return false, err
 	}
 	changed := slices.ContainsFunc(e.order, func(s *subject) bool { return s.now != nil || s.isNew }) ||
@@ -45,6 +53,11 @@ func (e *editor) flush() (wrote bool, err error) {
 		return true, err
 	}
 	e.part.stage(e.t, owner, staged)
+	for i := range observed { // last: the memories are linked to what was written
+		if err := observed[i].apply(e.t, e.doing, e.own.Owner, owner); err != nil {
+			return true, err
+		}
+	}
 	return true, nil
 }
 

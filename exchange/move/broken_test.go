@@ -138,7 +138,7 @@ func TestFlipped(t *testing.T) {
 				b[rng.IntN(len(b))] = []byte("{}[]\",:0n\\ \x00\xff")[rng.IntN(13)]
 			}
 			in := input(name, b)
-			Recognise(in)
+			_, _, _ = Recognise(t.Context(), in)
 			if o := read(t.Context(), format, in); o.items > 100 {
 				t.Fatalf("%s: %v", name, &o)
 			}
@@ -167,20 +167,22 @@ func TestWrong(t *testing.T) {
 		{ChatGPT, "no current node", chat(node("a", "")+","+node("b", "a"), ""), 5, ""},
 		{ChatGPT, "its own parent", chat(node("a", "a"), "a"), 3, `cycle at node "a"`},
 		{ChatGPT, "no mapping", `[{"conversation_id":"c"}]`, 0, `no "mapping"`},
-		{ChatGPT, "no ID", `[{"mapping":{}}]`, 0, `neither "conversation_id" nor "id"`},
+		{ChatGPT, "no ID", `[{"title":"t","mapping":{` + node("a", "") + `}}]`, 3, ""},
+		{ChatGPT, "no message", `[{"mapping":{}}]`, 0, ""},
 		{ChatGPT, "a newer content", `[{"id":"c","mapping":{"a":{"message":{"id":"a","author":{"role":"user"},"content":{"content_type":"hologram","beam":[1]}}}},"current_node":"a"}]`, 0, ""},
 		{Claude, "no messages", `[{"uuid":"c","name":"n"}]`, 0, "it is no conversation"},
-		{Claude, "no ID", `[{"chat_messages":[]}]`, 0, `no "uuid"`},
+		{Claude, "no ID", `[{"chat_messages":[{"text":"one","sender":"human"}]}]`, 3, ""},
+		{Claude, "no message", `[{"chat_messages":[]}]`, 0, ""},
 		{Claude, "a cycle", `[{"uuid":"c","current_leaf_message_uuid":"b","chat_messages":[{"uuid":"a","text":"one","sender":"human","parent_message_uuid":"b"},{"uuid":"b","text":"two","sender":"assistant","parent_message_uuid":"a"}]}]`, 5, `cycle at "b"`},
 		{Claude, "a branch", `[{"uuid":"c","current_leaf_message_uuid":"b","chat_messages":[{"uuid":"a","text":"one","sender":"human"},{"uuid":"x","text":"no","parent_message_uuid":"a"},{"uuid":"b","text":"two","sender":"assistant","parent_message_uuid":"a"}]}]`, 5, ""},
 		{Claude, "a project", `[{"uuid":"p","name":"Clay","description":"About clay","prompt_template":"Be brief","docs":[{"uuid":"d","filename":"f.txt","content":"Clay is wet.","created_at":"2025-01-01T00:00:00Z"}],"created_at":"2025-01-01T00:00:00Z"}]`, 3, ""},
 		{Claude, "memories", `[{"conversations_memory":"She makes pots.","project_memories":{"p":"Clay."},"account_uuid":"u"}]`, 2, ""},
-		{MCP, "another type", `{"type":"star","name":"a"}`, 0, `its type is "star"`},
+		{MCP, "another type", `{"type":"star","name":"a"}`, 0, ""},
 		{MCP, "an entity without a name", `{"type":"entity","entityType":"x"}`, 0, "has no name"},
-		{MCP, "half of a relation", `{"type":"relation","from":"a","relationType":"x"}`, 0, `lacks "from", "to"`},
+		{MCP, "half of a relation", `{"type":"relation","from":"a","relationType":"x"}`, 0, `lacks "from" or "to"`},
 		{MCP, "relations before entities", `{"type":"relation","from":"a","to":"b","relationType":"x"}` + "\n" + `{"type":"entity","name":"a","entityType":"t","observations":["o"]}`, 3, ""},
 		{Mem0, "no text", `[{"id":"1","user_id":"u"}]`, 0, "it has no text"},
-		{Mem0, "half of a relation", `{"results":[],"relations":[{"relationship":"likes","source":"a"}]}`, 0, `lacks "from", "to"`},
+		{Mem0, "half of a relation", `{"results":[],"relations":[{"relationship":"likes","source":"a"}]}`, 0, `lacks "source", "target"`},
 		{LangGraph, "no namespace", `[{"key":"k","value":{}}]`, 0, "no namespace"},
 		{LangGraph, "a namespace of numbers", `[{"namespace":[1],"key":"k","value":{}}]`, 0, "neither a list of texts"},
 		{LangGraph, "no value", `[{"namespace":["a"],"key":"k"}]`, 0, "value: give an object"},
@@ -324,7 +326,7 @@ func TestSQLiteWrong(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, &o, c.says)
 		}
 	}
-	if f, ok := Recognise(piped); ok {
+	if f, ok, _ := Recognise(t.Context(), piped); ok {
 		t.Errorf("a pipe of SQLite is taken for %q", f)
 	}
 }

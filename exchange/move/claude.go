@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -14,113 +16,118 @@ import (
 
 // readClaude reads what Claude exports: conversations, projects or memories.
 func readClaude(in *Input, w *writer) error {
-	return eachRecord(in, w, "conversation", func(at exchange.LineError, raw []byte) error {
-		var c claudeRecord
-		if err := exchange.Decode(raw, &c); err != nil {
+	return eachUnder(in, w, "conversation", nil, func(at exchange.LineError, raw []byte) error {
+		f, err := readFields(raw)
+		if err != nil {
 			return w.skip(at, err)
 		}
-		at.ID = c.Name
+		_, prompt := f["prompt_template"]
+		_, docs := f["docs"]
+		_, memories := f["conversations_memory"]
+		_, ofProjects := f["project_memories"]
 		switch {
-		case c.Messages != nil:
-			return w.claudeChat(at, &c)
-		case c.Docs != nil || c.Prompt != "":
-			return w.claudeProject(at, &c)
-		case c.Memory != "" || len(c.ProjectMemories) > 0:
-			return w.claudeMemories(at, &c)
+		case f["chat_messages"] != nil:
+			return w.claudeChat(at, f)
+		case docs || prompt:
+			return w.claudeProject(at, f)
+		case memories || ofProjects:
+			return w.claudeMemories(at, f)
 		}
 		return w.skip(at, errors.New(`it is no conversation with "chat_messages", no project with "docs", and no "conversations_memory"`))
 	})
 }
 
-type claudeRecord struct {
-	UUID      string          `json:"uuid"`
-	Name      string          `json:"name"`
-	Summary   string          `json:"summary"`
-	CreatedAt any             `json:"created_at"`
-	Messages  []claudeMessage `json:"chat_messages"`
-	Leaf      string          `json:"current_leaf_message_uuid"`
-
-	Description string `json:"description"`
-	Prompt      string `json:"prompt_template"`
-	Docs        []struct {
-		UUID      string `json:"uuid"`
-		Filename  string `json:"filename"`
-		Content   string `json:"content"`
-		CreatedAt any    `json:"created_at"`
-	} `json:"docs"`
-
-	Memory          string            `json:"conversations_memory"`
-	ProjectMemories map[string]string `json:"project_memories"`
-	AccountUUID     string            `json:"account_uuid"`
-}
-
+// claudeMessage is a message of a conversation.
 type claudeMessage struct {
-	UUID      string `json:"uuid"`
-	Text      string `json:"text"`
-	Sender    string `json:"sender"`
-	CreatedAt any    `json:"created_at"`
-	Parent    string `json:"parent_message_uuid"`
-	Content   []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	} `json:"content"`
-	Attachments []struct {
-		Name    string `json:"file_name"`
-		Content string `json:"extracted_content"`
-	} `json:"attachments"`
-	Files []json.RawMessage `json:"files"`
+	id, parent string
+	at         time.Time
+	fields     fields
 }
 
 // claudeChat gives a conversation, and what was attached to it as fragments.
-func (w *writer) claudeChat(at exchange.LineError, c *claudeRecord) error {
-	if c.UUID == "" {
-		return w.skip(at, errors.New(`it has no "uuid"`))
+func (w *writer) claudeChat(at exchange.LineError, f fields) error {
+	var list []json.RawMessage
+	if err := json.Unmarshal(f["chat_messages"], &list); err != nil {
+		return w.skip(at, errors.New(`"chat_messages" is no list`))
 	}
-	out := &conversation{id: idOf(w.format, c.UUID), at: at, created: w.when(c.CreatedAt), metadata: map[string]any{}}
-	for key, value := range map[string]string{"title": c.Name, "summary": c.Summary} {
+	delete(f, "chat_messages")
+	created := f["created_at"]
+	at.ID = f.text("name")
+	out := &conversation{at: at, created: w.when(valueOf(created)), metadata: map[string]any{}}
+	for key, value := range map[string]string{"title": at.ID, "summary": f.text("summary")} {
 		if value != "" {
 			out.metadata[key] = value
 		}
 	}
-	branch, broken := c.branch()
-	w.leave("messages of other branches", len(c.Messages)-len(branch))
+	id, leaf := f.text("uuid"), f.text("current_leaf_message_uuid")
+	w.unplaced("of conversations", f, "created_at")
+	var all []*claudeMessage
+	for i, raw := range list {
+		m, err := readFields(raw)
+		if err != nil {
+			return w.skip(at, fmt.Errorf("message %d: %w", i+1, err))
+		}
+		all = append(all, &claudeMessage{
+			id: cmp.Or(m.text("uuid"), fmt.Sprintf("message-%d", i+1)), parent: m.text("parent_message_uuid"), at: w.when(valueOf(m["created_at"])), fields: m,
+		})
+	}
+	if id == "" {
+		first := ""
+		if len(list) > 0 {
+			first = canonical(list[0])
+		}
+		id = w.contentID(at.ID, string(created), first)
+	}
+	out.id = idOf(w.format, id)
+	branch, broken := claudeBranch(all, leaf)
+	w.leave("messages of other branches", len(all)-len(branch))
 	if broken != nil {
 		if err := w.skip(at, broken); err != nil {
 			return err
 		}
 	}
-	for i, m := range branch {
-		told := w.claudeMessage(m, i)
-		if err := w.attachments(at, out.id, &told, m); err != nil {
+	var said []*message
+	for _, m := range branch {
+		told := w.claudeMessage(m)
+		attached, err := w.attachments(at, out.id, m)
+		if err != nil {
 			return err
 		}
-		if strings.TrimSpace(told.text) != "" {
-			out.messages = append(out.messages, told)
+		if empty, _ := told.Empty(); !empty || !attached {
+			said = append(said, told)
 		}
 	}
-	if len(out.messages) == 0 {
-		w.leave("conversations without a message", 1)
-		return nil
-	}
-	return w.conversation(out)
+	return w.conversation(out, said)
 }
 
-// branch is the way to the current leaf, where the conversation names one; otherwise all messages.
-func (c *claudeRecord) branch() (branch []*claudeMessage, broken error) {
-	by := make(map[string]*claudeMessage, len(c.Messages))
-	for i := range c.Messages {
-		by[c.Messages[i].UUID] = &c.Messages[i]
+// claudeBranch is the way to a leaf, or, where none is named, to the newest one. Messages that name
+// no parents are all taken.
+func claudeBranch(all []*claudeMessage, leaf string) (branch []*claudeMessage, broken error) {
+	by := make(map[string]*claudeMessage, len(all))
+	parents := map[string]bool{}
+	for _, m := range all {
+		by[m.id] = m
+		parents[m.parent] = true
 	}
-	if by[c.Leaf] == nil {
-		for i := range c.Messages {
-			branch = append(branch, &c.Messages[i])
+	at := by[leaf]
+	if at == nil {
+		linked := 0
+		for _, m := range all {
+			if by[m.parent] != nil {
+				linked++
+			}
+			if !parents[m.id] && (at == nil || !m.at.Before(at.at)) {
+				at = m
+			}
 		}
-		return branch, nil
+		if linked != len(all)-1 { // it is no tree
+			return all, nil
+		}
 	}
 	seen := map[*claudeMessage]bool{}
-	for m := by[c.Leaf]; m != nil; m = by[m.Parent] {
+	for m := at; m != nil; m = by[m.parent] {
 		if seen[m] {
-			broken = fmt.Errorf("its messages have a cycle at %.80q; those up to there are taken", m.UUID)
+			broken = fmt.Errorf("its messages have a cycle at %.80q; those up to there are taken", m.id)
 			break
 		}
 		seen[m] = true
@@ -131,89 +138,135 @@ func (c *claudeRecord) branch() (branch []*claudeMessage, broken error) {
 }
 
 // claudeMessage is a message, of which only what is attached may have a text.
-func (w *writer) claudeMessage(m *claudeMessage, place int) message {
-	var texts []string
-	for _, part := range m.Content {
-		if part.Type == "text" && part.Text != "" {
-			texts = append(texts, part.Text)
-		} else if part.Type != "text" {
-			w.leave("parts: "+cmp.Or(part.Type, "of no type"), 1)
+func (w *writer) claudeMessage(c *claudeMessage) *message {
+	f := c.fields
+	m := &message{at: c.at}
+	m.ID, m.Role = c.id, string(roleOf(f.text("sender")))
+	text := f.text("text")
+	var content, parts []json.RawMessage
+	if raw, ok := f["content"]; ok && json.Unmarshal(raw, &content) == nil {
+		delete(f, "content")
+	}
+	var words []string
+	for _, raw := range content {
+		part, err := readFields(raw)
+		if err != nil || part.text("type") != "text" {
+			parts = append(parts, raw)
+			continue
+		}
+		said := part.text("text")
+		w.unplaced("of parts", part)
+		if said != "" {
+			parts, words = append(parts, textPart(said)), append(words, said)
 		}
 	}
-	text := m.Text
-	if len(texts) > 0 {
-		text = strings.Join(texts, "\n")
+	m.say(parts, words)
+	switch {
+	case text == "" || strings.Join(words, "\n") == text:
+	case len(words) == 0 && len(parts) == 0:
+		m.Text = text
+	case len(words) == 0: // it is that of the parts, as another program would show them
+		w.leave("texts beside parts", 1)
+	case strings.TrimSpace(strings.Join(words, "\n")) != strings.TrimSpace(text):
+		w.leave("texts beside parts", 1)
 	}
-	w.leave("attached files", len(m.Files))
-	if strings.TrimSpace(text) == "" && len(m.Attachments) == 0 {
-		w.leave("messages without a text", 1)
-	}
-	return message{id: cmp.Or(m.UUID, fmt.Sprintf("message-%d", place+1)), role: roleOf(m.Sender), text: text, at: w.when(m.CreatedAt)}
+	return m
 }
 
 // attachments gives the texts that were attached to a message.
-func (w *writer) attachments(at exchange.LineError, run string, told *message, m *claudeMessage) error {
-	for i, a := range m.Attachments {
-		if strings.TrimSpace(a.Content) == "" {
+func (w *writer) attachments(at exchange.LineError, run string, m *claudeMessage) (given bool, err error) {
+	f := m.fields
+	var files, attached []json.RawMessage
+	for key, to := range map[string]*[]json.RawMessage{"files": &files, "attachments": &attached} {
+		if raw, ok := f[key]; ok && json.Unmarshal(raw, to) == nil {
+			delete(f, key)
+		}
+	}
+	w.leave("attached files", len(files))
+	w.unplaced("of messages", f, "created_at")
+	for i, raw := range attached {
+		a, err := readFields(raw)
+		text := ""
+		if err == nil {
+			text = a.text("extracted_content")
+		}
+		if strings.TrimSpace(text) == "" {
 			w.leave("attached files", 1)
 			continue
 		}
-		err := w.memory(at, memory.Memory{
-			ID: idOf(w.format, run, told.id, fmt.Sprint(i)), Scope: w.scope("", "", run), Kind: memory.KindFragment, Source: memory.SourceUserMessage,
-			Text: a.Content, Metadata: map[string]any{"file_name": a.Name, "message": told.id}, CreatedAt: told.at,
+		given = true
+		name := a.text("file_name")
+		w.unplaced("of attachments", a)
+		err = w.memory(at, memory.Memory{
+			ID: idOf(w.format, run, m.id, fmt.Sprint(i)), Scope: w.scope("", "", run), Kind: memory.KindFragment, Source: memory.SourceUserMessage,
+			Text: text, Metadata: map[string]any{"file_name": name, "message": m.id}, CreatedAt: m.at,
 		})
 		if err != nil {
-			return err
+			return given, err
 		}
 	}
-	return nil
+	return given, nil
 }
 
 // claudeProject gives the documents of a project, its description and its instructions.
-func (w *writer) claudeProject(at exchange.LineError, c *claudeRecord) error {
-	created := w.when(c.CreatedAt)
+func (w *writer) claudeProject(at exchange.LineError, f fields) error {
+	at.Of = "project"
+	created := w.when(valueOf(f["created_at"]))
+	project, name := f.text("uuid"), f.text("name")
+	at.ID = name
+	given := 0
 	give := func(id, what, text string, m map[string]any) error {
 		if strings.TrimSpace(text) == "" {
 			return nil
 		}
-		m["project"], m["part"] = c.Name, what
+		given++
+		m["project"], m["part"] = name, what
 		return w.memory(at, memory.Memory{
-			ID: idOf(w.format, c.UUID, id), Scope: w.scope("", "", ""), Kind: memory.KindFragment, Text: text, Metadata: m, CreatedAt: created,
+			ID: idOf(w.format, cmp.Or(project, name), id), Scope: w.scope("", "", ""), Kind: memory.KindFragment, Text: text, Metadata: m, CreatedAt: created,
 		})
 	}
-	err := give("description", "description", c.Description, map[string]any{})
+	err := give("description", "description", f.text("description"), map[string]any{})
 	if err == nil {
-		err = give("prompt_template", "instructions", c.Prompt, map[string]any{})
+		err = give("prompt_template", "instructions", f.text("prompt_template"), map[string]any{})
 	}
-	for _, d := range c.Docs {
+	var docs []json.RawMessage
+	if raw, ok := f["docs"]; ok && json.Unmarshal(raw, &docs) == nil {
+		delete(f, "docs")
+	}
+	for i, raw := range docs {
 		if err != nil {
 			return err
 		}
-		created = w.when(d.CreatedAt)
-		err = give(d.UUID, "document", d.Content, map[string]any{"file_name": d.Filename})
+		d, wrong := readFields(raw)
+		if wrong != nil {
+			err = w.skip(at, fmt.Errorf("document %d: %w", i+1, wrong))
+			continue
+		}
+		created = w.when(valueOf(d["created_at"]))
+		id, file, text := d.text("uuid"), d.text("filename"), d.text("content")
+		w.unplaced("of documents", d, "created_at")
+		err = give(cmp.Or(id, file, fmt.Sprint(i)), "document", text, map[string]any{"file_name": file})
+	}
+	w.unplaced("of projects", f, "created_at")
+	if given == 0 {
+		w.leave("projects without a text", 1)
 	}
 	return err
 }
 
-// claudeMemories gives what Claude has noted of its conversations, in all and by project.
-func (w *writer) claudeMemories(at exchange.LineError, c *claudeRecord) error {
-	give := func(project, text string) error {
-		if strings.TrimSpace(text) == "" {
-			return nil
-		}
-		m := memory.Memory{
-			ID: idOf(w.format, c.AccountUUID, project), Scope: w.scope("", "", ""), Kind: memory.KindSummary, Text: text,
-		}
-		if project != "" {
-			m.Metadata = map[string]any{"project": project}
-		}
-		return w.memory(at, m)
+// claudeMemories gives what Claude has noted of its conversations, in all and by project: facts.
+func (w *writer) claudeMemories(at exchange.LineError, f fields) error {
+	account := f.text("account_uuid")
+	err := w.fact(at, f.text("conversations_memory"), time.Time{}, nil, account, "")
+	var projects map[string]string
+	if raw, ok := f["project_memories"]; ok && json.Unmarshal(raw, &projects) == nil {
+		delete(f, "project_memories")
 	}
-	err := give("", c.Memory)
-	for project, text := range c.ProjectMemories {
+	for _, project := range slices.Sorted(maps.Keys(projects)) {
 		if err == nil {
-			err = give(project, text)
+			err = w.fact(at, projects[project], time.Time{}, map[string]any{"project": project}, account, project)
 		}
 	}
+	w.unplaced("of memories", f)
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 )
@@ -104,6 +106,84 @@ func (w *walk) object(path string) error {
 			return err
 		}
 	}
+}
+
+// eachUnder visits the records of a document: the values of a list, objects one after another, or the
+// lists under some keys of an object. What an object has beside them is left out.
+func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exchange.LineError, raw []byte) error) error {
+	return eachOf(in, w, of, keys, w.leave, func(at exchange.LineError, _ string, raw []byte, err error) error {
+		if err != nil {
+			return w.skip(at, err)
+		}
+		return visit(at, raw)
+	})
+}
+
+// eachOf is eachUnder for a reader that wants to know under which key a record is, and what to do
+// with a record that is too long and with what an object has beside its lists.
+func eachOf(in *Input, w *writer, of string, keys []string, leave func(string, int), visit func(at exchange.LineError, under string, raw []byte, err error) error) error {
+	l := in.layout()
+	s, err := exchange.NewSplitter(in.Reader)
+	if err != nil {
+		return err
+	}
+	under := l.under
+	for _, path := range l.lists {
+		if slices.Contains(keys, path) && !slices.Contains(under, path) {
+			under = append(under, path)
+		}
+	}
+	further := false
+	n := 0
+	walk := &walk{Splitter: s}
+	walk.enter = func(path string) bool {
+		if path == "" {
+			c, err := s.Peek()
+			return err == nil && (c == '[' || len(under) > 0)
+		}
+		if strings.HasSuffix(path, "[]") || len(under) == 0 {
+			return false
+		}
+		return slices.Contains(keys, path) || slices.ContainsFunc(under, func(list string) bool {
+			return path == list || strings.HasPrefix(list, path+".")
+		})
+	}
+	walk.visit = func(path string, _ int, raw []byte, err error) error {
+		w.read = s.Bytes()
+		if strings.HasSuffix(path, offsetKey) || path == nextKey {
+			further = further || string(raw) != "null"
+			return nil
+		}
+		key, inList := strings.CutSuffix(path, "[]")
+		if !inList && path != "" {
+			if text := string(raw); text != "null" && text != "[]" && text != "{}" {
+				leave("beside the records: "+key, 1)
+			}
+			return nil
+		}
+		n++
+		return visit(exchange.LineError{Line: n, Of: of}, key, raw, err)
+	}
+	err = walk.run()
+	if further {
+		leave("pages behind the last one", 1)
+	}
+	return err
+}
+
+// offsetKey and nextKey say that there are records which the answer lacks.
+const (
+	offsetKey = "next_page_offset"
+	nextKey   = "next"
+)
+
+// isNothing reports whether a value says nothing.
+func isNothing(raw []byte) bool {
+	switch string(raw) {
+	case "", "null", "[]", "{}", `""`:
+		return true
+	}
+	return false
 }
 
 // marshal is a value as JSON, nil for an empty object.

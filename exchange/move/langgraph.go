@@ -1,14 +1,25 @@
 package move
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 )
+
+// langGraphNames are the keys of an item by the names that clients and tables have for them.
+var langGraphNames = map[string]string{
+	"prefix": "namespace", "createdAt": "created_at", "updatedAt": "updated_at", "expiresAt": "expires_at",
+	"ttl_minutes": "ttl", "ttlMinutes": "ttl",
+}
 
 // readLangGraph reads items of LangGraph's store: a list, the answer of a search, or one a line.
 func readLangGraph(in *Input, w *writer) error {
@@ -16,22 +27,54 @@ func readLangGraph(in *Input, w *writer) error {
 		return readLangGraphSQLite(in, w)
 	}
 	return eachUnder(in, w, "item", []string{"items"}, func(at exchange.LineError, raw []byte) error {
-		var l struct {
-			Namespace json.RawMessage `json:"namespace"`
-			Key       string          `json:"key"`
-			Value     exchange.Object `json:"value"`
-			CreatedAt any             `json:"created_at"`
-			UpdatedAt any             `json:"updated_at"`
-		}
-		if err := exchange.Decode(raw, &l); err != nil {
-			return w.skip(at, err)
-		}
-		space, err := labelsOf(l.Namespace)
+		f, err := readFields(raw)
 		if err != nil {
 			return w.skip(at, err)
 		}
-		return w.langGraph(at, &exchange.LangGraphItem{Namespace: space, Key: l.Key, Value: l.Value}, w.when(l.CreatedAt), w.when(l.UpdatedAt), len(raw))
+		f.rename(langGraphNames)
+		i := exchange.LangGraphItem{Index: f["index"]}
+		if i.Namespace, err = labelsOf(f["namespace"]); err != nil {
+			return w.skip(at, err)
+		}
+		if value := f["value"]; value != nil {
+			var v exchange.Object
+			if err := exchange.Decode(value, &v); err != nil {
+				return w.skip(at, fmt.Errorf("value: %w", err))
+			}
+			i.Value = v
+		}
+		i.Key, _ = f.any("key")
+		var minutes float64
+		if raw := f["ttl"]; raw != nil && string(raw) != "null" {
+			if err := json.Unmarshal(raw, &minutes); err != nil {
+				return w.skip(at, errors.New("its ttl is not a number of minutes"))
+			}
+			i.TTL = &minutes
+		}
+		times := scalar.Reader{Zone: w.opts.Zone}
+		created, updated := f.time(times.Time, "created_at"), f.time(times.Time, "updated_at")
+		expires := f.time(times.Time, "expires_at")
+		for _, key := range []string{"namespace", "value", "index", "ttl"} {
+			delete(f, key)
+		}
+		for _, key := range slices.Sorted(maps.Keys(f)) {
+			if string(f[key]) != "null" {
+				w.leave(key, 1)
+			}
+		}
+		return w.langGraph(at, &i, created, updated, expires, len(raw))
 	})
+}
+
+// rename gives keys other names, unless these are taken.
+func (f fields) rename(names map[string]string) {
+	for from, to := range names {
+		raw, ok := f[from]
+		if _, taken := f[to]; ok && !taken {
+			f[to] = raw
+			delete(f, from)
+		}
+	}
 }
 
 // labelsOf is a namespace, which is a list of labels or these with periods between.
@@ -48,14 +91,19 @@ func labelsOf(raw []byte) (labels []string, err error) {
 	return labels, err
 }
 
-// langGraph gives an item.
-func (w *writer) langGraph(at exchange.LineError, i *exchange.LangGraphItem, created, updated time.Time, size int) error {
+// langGraph gives an item. Its time to live began when it was put last, unless it says when it ends.
+func (w *writer) langGraph(at exchange.LineError, i *exchange.LangGraphItem, created, updated, expires time.Time, size int) error {
 	i.Scope = w.scope("", "", "")
-	m, err := i.Memory(created)
+	created = cmp.Or(created, updated)
+	begun := cmp.Or(updated, created)
+	if begun.IsZero() {
+		begun = clock.System()
+	}
+	m, err := i.Memory(begun)
 	if err != nil {
 		return w.skip(at, fmt.Errorf("item %.80q: %w", i.Key, err))
 	}
-	m.CreatedAt = created
+	m.CreatedAt, m.ExpiresAt = created, cmp.Or(expires, m.ExpiresAt)
 	if updated.After(created) {
 		m.UpdatedAt = updated
 	}

@@ -31,21 +31,7 @@ func readLangGraphSQLite(in *Input, w *writer) error {
 			if ttl, ok := c.number("ttl_minutes"); ok && ttl > 0 && !expires.IsZero() {
 				i.TTL = &ttl
 			}
-			i.Scope = w.scope("", "", "")
-			return w.langGraphUntil(at, i, created, updated, expires)
+			return w.langGraph(at, i, created, updated, expires, len(c.text("value")))
 		})
 	})
-}
-
-// langGraphUntil gives an item that ends at a time of its own.
-func (w *writer) langGraphUntil(at exchange.LineError, i *exchange.LangGraphItem, created, updated, expires time.Time) error {
-	m, err := i.Memory(created)
-	if err != nil {
-		return w.skip(at, fmt.Errorf("item %.80q: %w", i.Key, err))
-	}
-	m.CreatedAt, m.ExpiresAt = created, expires
-	if updated.After(created) {
-		m.UpdatedAt = updated
-	}
-	return w.memory(at, m)
 }

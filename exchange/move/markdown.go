@@ -41,6 +41,9 @@ const (
 // stays alive.
 const noText = "\n"
 
+// noBody stands for the text of a page while its front matter is read: no key of that is the text.
+const noBody = "\x00"
+
 // pages are the Markdown files of a folder.
 type pages struct {
 	*writer
@@ -277,7 +280,7 @@ func (p *pages) memoryOfPage(name string, front fields, body string, changed tim
 		id = ""
 	}
 	beside, failed := front.takeRest(textKeys[0], "id")
-	if err = errors.Join(err, failed, front.put("id", cmp.Or(id, idOf(p.format, name))), front.put(textKeys[0], "a text")); err != nil {
+	if err = errors.Join(err, failed, front.put("id", cmp.Or(id, idOf(p.format, name))), front.put(textKeys[0], noBody)); err != nil {
 		return m, err
 	}
 	if m, err = p.memoryOf(front); err != nil {
@@ -291,9 +294,11 @@ func (p *pages) memoryOfPage(name string, front fields, body string, changed tim
 		m.UpdatedAt = changed
 	}
 	if m.Kind = cmp.Or(m.Kind, memory.KindNote); isNote(m.Kind) {
-		if len(name) <= memory.MaxID {
+		switch {
+		case m.Name != "": // of a mapping
+		case len(name) <= memory.MaxID:
 			m.Name = name
-		} else {
+		default:
 			beside["path"] = name
 		}
 		if base := path.Base(name); base != name && p.names[base] == name {

@@ -228,7 +228,7 @@ func (p *pages) ownPage(name string, front fields, body string) (m memory.Memory
 	if err == nil && front["id"] == nil {
 		err = front.put("id", idOf(p.format, name))
 	}
-	if err = errors.Join(err, front.put(textKeys[0], "a text")); err != nil {
+	if err = errors.Join(err, front.put(textKeys[0], noBody)); err != nil {
 		return m, err
 	}
 	if m, err = p.memoryOf(front); err != nil {

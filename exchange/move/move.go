@@ -20,7 +20,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
-	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 // Format is whose form an input has.
@@ -30,6 +29,13 @@ type Format string
 const (
 	ChatGPT   Format = "chatgpt"   // conversations.json of an export of ChatGPT
 	Claude    Format = "claude"    // conversations.json, projects.json or memories.json of an export of Claude
+	Anthropic Format = "anthropic" // a folder of files as Anthropic's memory tool keeps it, or lists of its memory stores' API
+	// Transcripts of coding agents.
+	ClaudeCode Format = "claude-code"
+	Codex      Format = "codex"
+	GeminiCLI  Format = "gemini-cli"
+
+	Chats     Format = "chats"     // conversations of {"role", "content"} messages in any provider's form
 	MCP       Format = "mcp"       // memory.jsonl of the reference server of the Model Context Protocol
 	Mem0      Format = "mem0"      // what mem0 lists, or its SQLite history
 	OpenFang  Format = "openfang"  // the SQLite file of OpenFang
@@ -45,7 +51,8 @@ const (
 
 // readers are what translates each format.
 var readers = map[Format]func(*Input, *writer) error{
-	ChatGPT: readChatGPT, Claude: readClaude, MCP: readMCP, Mem0: readMem0, LangGraph: readLangGraph,
+	ChatGPT: readChatGPT, Anthropic: readAnthropic, Claude: readClaude, MCP: readMCP, Mem0: readMem0, LangGraph: readLangGraph,
+	ClaudeCode: readClaudeCode, Codex: readCodex, GeminiCLI: readGeminiCLI, Chats: readChats,
 	JSON: readJSON, JSONL: readLines, CSV: readCSV, Chroma: readChroma, Qdrant: readQdrant, OpenFang: readOpenFang, Markdown: readMarkdown,
 	SQLite: readSQLite,
 }
@@ -69,7 +76,12 @@ type Input struct {
 	// Folder is a folder of files, nil for a file.
 	Folder fs.FS
 
-	unread int // files of the archive that it was
+	reopen opener    // opens a file that was packed again
+	closer io.Closer // of Reader
+	looked *layout   // what layout has found
+	files  []*member // of the folder, or of the archive that it was
+	sorted bool      // the files were recognised
+	chosen Format    // that they are read as
 }
 
 // Options of reading. nil is the default.
@@ -87,11 +99,14 @@ type Options struct {
 	Table string
 }
 
+// HasFolders reports whether a format may be a folder of files.
+func (f Format) HasFolders() bool { return f == Markdown || f == Anthropic }
+
 // Owner is the scope that an input of a format gets that names nobody.
 func (f Format) Owner() memory.Scope {
 	switch f {
-	case LangGraph:
-		return memory.Scope{User: "default"} // where a server looks for the items of such a client
+	case LangGraph, Anthropic:
+		return memory.Scope{User: "default"} // where a server looks for the things of such a client
 	case JSONL:
 		f = JSON
 	}
@@ -160,23 +175,74 @@ func (i *Items) Tell(r *exchange.Report) {
 // All reads the input to its end, once. The last error is one of the input itself.
 func (i *Items) All(ctx context.Context) iter.Seq2[exchange.Item, error] {
 	return func(yield func(exchange.Item, error) bool) {
-		w := &writer{ctx: ctx, format: i.format, opts: i.opts, account: i.said, yield: yield}
-		w.leave("other files of the archive", i.in.unread)
-		if i.in.Reader != nil {
-			i.in.Reader = bufio.NewReaderSize(ctxio.Reader(ctx, i.in.Reader), splitBuffer)
-		}
-		err := errFolder
-		if i.in.Folder == nil || i.format == Markdown {
-			err = readers[i.format](i.in, w)
-		}
+		w := &writer{ctx: ctx, format: i.format, opts: i.opts, account: i.said, yield: yield, facts: map[string]bool{}, sessions: map[string]bool{}}
+		err := w.input(i.in)
 		if err != nil && !errors.Is(err, errEnough) {
 			yield(exchange.Item{}, err)
 		}
 	}
 }
 
-// errFolder is of a folder that another form than Markdown is to be read from.
-var errFolder = errors.New("it is a folder of files; name the one that is meant, or the format markdown")
+// input reads a file, or a folder of them.
+func (w *writer) input(in *Input) error {
+	switch {
+	case in.Reader == nil && !w.format.HasFolders():
+		return w.folder(in)
+	case in.Reader != nil:
+		in.layout() // before it is read
+		in.Reader = bufio.NewReaderSize(ctxio.Reader(w.ctx, in.Reader), splitBuffer)
+	}
+	return readers[w.format](in, w)
+}
+
+// folder reads the files of a folder or an archive that have the format, all of them; others are
+// counted by their names. A file that cannot be read is skipped.
+func (w *writer) folder(in *Input) error {
+	if err := in.sort(w.ctx); err != nil {
+		return err
+	}
+	of := in.of(w.format)
+	read, named := 0, 0
+	for _, f := range in.files {
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		if !of(f) && (f.err == nil || f.format != "" || f.other) {
+			if named++; named > mostNamed {
+				w.leave("other files", 1)
+			} else {
+				w.leave("file "+f.name, 1)
+			}
+			continue
+		}
+		read++
+		w.file = f.name
+		err := w.one(in, f)
+		w.file, w.before = "", w.before+f.size
+		if errors.Is(err, errEnough) || w.ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			if err := w.skip(exchange.LineError{Of: "file", ID: f.name}, err); err != nil {
+				return err
+			}
+		}
+	}
+	if read == 0 {
+		return fmt.Errorf("%w: nothing is of the format %s: %s", errNothing, w.format, in.firstNames())
+	}
+	return nil
+}
+
+// one reads a file of a folder.
+func (w *writer) one(in *Input, f *member) (err error) {
+	one, err := in.enter(f)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, one.closer.Close()) }()
+	return w.input(one)
+}
 
 // errEnough ends a reader whose items nobody takes any more.
 var errEnough = errors.New("no more items are taken")
@@ -188,13 +254,19 @@ type writer struct {
 	format Format
 	opts   Options
 	*account
-	yield func(exchange.Item, error) bool
-	read  int64 // bytes of the input
-	own   bool  // it is a whole export of memdb's own
+	yield           func(exchange.Item, error) bool
+	read            int64           // bytes of the input
+	own             bool            // it is a whole export of memdb's own
+	file            string          // that is read of several
+	before          int64           // bytes of the files before it
+	facts, sessions map[string]bool // that were read
 }
 
 func (w *writer) item(i exchange.Item) error {
-	i.Read = w.read
+	i.Read = w.before + w.read
+	if w.file != "" && i.At.Err != nil && i.At.ID != w.file {
+		i.At.Of = w.file + ": " + cmp.Or(i.At.Of, "line")
+	}
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
@@ -275,77 +347,4 @@ func idOf(f Format, parts ...string) string {
 // isID reports whether a text can be an ID.
 func isID(s string) bool {
 	return s != "" && len(s) <= memory.MaxID && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
-// conversation is a session whose messages are memories, too.
-type conversation struct {
-	id       string
-	at       exchange.LineError
-	metadata map[string]any
-	created  time.Time
-	messages []message
-}
-
-type message struct {
-	id       string
-	role     memory.Role
-	name     string
-	text     string
-	at       time.Time
-	metadata map[string]any
-}
-
-// conversation gives the memories of the messages, the session and its messages.
-func (w *writer) conversation(c *conversation) error {
-	scope := w.scope("", "", c.id)
-	memories := make([]string, len(c.messages))
-	for i, m := range c.messages {
-		if memories[i] = c.id + "/" + m.id; !isID(memories[i]) {
-			memories[i] = idOf(w.format, c.id, m.id)
-		}
-		err := w.memory(c.at, memory.Memory{
-			ID: memories[i], Scope: scope, Role: m.role, Kind: memory.KindMessage, Source: sourceOf[m.role],
-			Text: m.text, Metadata: m.metadata, CreatedAt: m.at,
-		})
-		if err != nil {
-			return err
-		}
-	}
-	metadata, err := marshal(c.metadata)
-	if err != nil {
-		return w.skip(c.at, err)
-	}
-	err = w.line(c.at, sessions.TypeSession, sessions.SessionLine{
-		Type: sessions.TypeSession, Session: c.id, User: scope.User, Agent: scope.Agent,
-		Channel: string(w.format), Metadata: metadata, CreatedAt: instant(c.created),
-	}, 0)
-	for i, m := range c.messages {
-		if err != nil {
-			return err
-		}
-		err = w.line(c.at, sessions.TypeMessage, sessions.MessageLine{
-			Type: sessions.TypeMessage, Session: c.id, User: scope.User, Agent: scope.Agent, ID: m.id,
-			Role: string(m.role), Name: m.name, Text: m.text, MemoryID: memories[i], At: instant(m.at),
-		}, len(m.text))
-	}
-	return err
-}
-
-// sourceOf is where a message of a role comes from.
-var sourceOf = map[memory.Role]memory.Source{
-	memory.RoleUser: memory.SourceUserMessage, memory.RoleAssistant: memory.SourceAgentResponse,
-	memory.RoleTool: memory.SourceToolResult, memory.RoleSystem: memory.SourceSystemNote,
-}
-
-// roleOf reads a role by any of its usual names; another one is that of a tool.
-func roleOf(s string) memory.Role {
-	switch s {
-	case "user", "human", "User", "":
-		return memory.RoleUser
-	case "assistant", "ai", "model", "Assistant":
-		return memory.RoleAssistant
-	case "system", "developer", "System":
-		return memory.RoleSystem
-	}
-	return memory.RoleTool
 }

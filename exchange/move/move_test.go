@@ -122,7 +122,7 @@ func brief(m memory.Memory) map[string]any {
 func TestSamples(t *testing.T) {
 	for name, format := range samples {
 		t.Run(name, func(t *testing.T) {
-			if f, ok := Recognise(sample(t, name)); f != format || !ok {
+			if f, ok, err := Recognise(t.Context(), sample(t, name)); f != format || !ok || err != nil {
 				t.Errorf("it is taken for %q", f)
 			}
 			got := told(t, format, sample(t, name))
@@ -143,7 +143,7 @@ func TestSamples(t *testing.T) {
 			if format != Markdown && !strings.HasSuffix(name, ".db") {
 				piped := sample(t, name)
 				piped.File, piped.Size = nil, 0
-				if f, _ := Recognise(piped); f != format {
+				if f, _, _ := Recognise(t.Context(), piped); f != format {
 					t.Errorf("of a pipe it is taken for %q", f)
 				}
 				if lines := told(t, format, piped); lines != got && name != "mcp.jsonl" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -36,6 +37,9 @@ func export(ctx context.Context, db *engine.DB, o *exchange.ExportOptions, to ta
 	}
 	return s.moved, err
 }
+
+// errDerived is returned for a line of what the form has already, in the thing that it derives from.
+var errDerived = errors.New("it derives from another line")
 
 // lines cuts what an export writes into its lines.
 type lines struct {
@@ -76,6 +80,9 @@ func (s *lines) take(raw []byte) error {
 		return nil // how it is searched, and nothing of what is in it
 	}
 	took, err := s.to.line(of.Type, raw)
+	if errors.Is(err, errDerived) {
+		return nil
+	}
 	if took {
 		s.moved.Written[of.Type]++
 	} else if err == nil {

@@ -144,7 +144,7 @@ func TestMCPBack(t *testing.T) {
 	}
 }
 
-// What the form cannot say in its own words becomes an observation; owners do not meet.
+// TestMCPOut verifies that properties and aliases become keys, and that owners do not meet.
 func TestMCPOut(t *testing.T) {
 	db := openMemory(t)
 	lines := `{"type":"memory","user":"u","text":"t"}
@@ -157,7 +157,7 @@ func TestMCPOut(t *testing.T) {
 	}
 	var out bytes.Buffer
 	moved, err := ExportMCP(t.Context(), db, &out, nil)
-	want := `{"type":"entity","name":"Bowl","entityType":"pot","observations":["round","owner: Ilse","size: {\"cm\":20}","also called dish"]}
+	want := `{"type":"entity","name":"Bowl","entityType":"pot","observations":["round"],"aliases":["dish"],"owner":"Ilse","size":{"cm":20}}
 {"type":"entity","name":"e2","entityType":"pot","observations":[]}
 {"type":"relation","from":"Bowl","to":"e2","relationType":"like"}
 `

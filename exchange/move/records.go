@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 )
@@ -73,63 +71,4 @@ func (w *writer) record(at exchange.LineError, raw []byte) error {
 		return w.skip(at, err)
 	}
 	return w.memory(at, m)
-}
-
-// eachUnder visits the records of a document: of a list, or of the lists under some keys of an
-// object. What an object has beside them is left out. An object without such a list is a record.
-func eachUnder(in *Input, w *writer, of string, keys []string, visit func(at exchange.LineError, raw []byte) error) error {
-	s, err := exchange.NewSplitter(in.Reader)
-	if err != nil {
-		return err
-	}
-	first, wraps, further := true, false, false
-	n := 0
-	walk := &walk{Splitter: s}
-	walk.enter = func(path string) bool {
-		if path == "" {
-			c, err := s.Peek()
-			if first {
-				first, wraps = false, err == nil && c == '{' && wrapsRecords(s.Head(), keys)
-			}
-			return err == nil && (c == '[' || wraps)
-		}
-		return wraps && slices.Contains(keys, path)
-	}
-	walk.visit = func(path string, _ int, raw []byte, err error) error {
-		w.read = s.Bytes()
-		if strings.HasSuffix(path, offsetKey) {
-			further = string(raw) != "null"
-			return nil
-		}
-		if key, inList := strings.CutSuffix(path, "[]"); !inList && path != "" {
-			if string(raw) != "null" && string(raw) != "[]" && string(raw) != "{}" {
-				w.leave("beside the records: "+key, 1)
-			}
-			return nil
-		}
-		n++
-		at := exchange.LineError{Line: n, Of: of}
-		if err != nil {
-			return w.skip(at, err)
-		}
-		return visit(at, raw)
-	}
-	err = walk.run()
-	if further {
-		w.leave("pages behind the last one, which "+offsetKey+" names", 1)
-	}
-	return err
-}
-
-// offsetKey says that there are records which the answer lacks.
-const offsetKey = "next_page_offset"
-
-// wrapsRecords reports whether the object that comes next has a list under one of the keys, as far as
-// its begin tells.
-func wrapsRecords(head []byte, keys []string) bool {
-	return slices.ContainsFunc(topKeys(head), func(k headKey) bool {
-		return slices.Contains(keys, k.path) && (k.first == '[' || k.first == '{' && slices.ContainsFunc(keys, func(of string) bool {
-			return strings.HasPrefix(of, k.path+".")
-		}))
-	})
 }

@@ -191,8 +191,9 @@ func (s *sqliteWriter) line(typ string, raw []byte) (bool, error) {
 	return true, nil
 }
 
-// sqliteDerived are keys of lines that are no data: every database makes its own.
-var sqliteDerived = []string{"type", "seq", "hash", "note_id", "version", "number", "messages", "orphan"}
+// sqliteDerived are keys of lines that are no data: every database makes its own, or docs/moving.md says that
+// the tables do without.
+var sqliteDerived = []string{"type", "auto_importance", "seq", "hash", "note_id", "version", "number", "messages", "orphan"}
 
 // cellOf is the value of a column.
 func cellOf(raw json.RawMessage, kind string) (any, error) {

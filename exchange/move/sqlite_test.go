@@ -265,7 +265,7 @@ func TestSQLiteDamaged(t *testing.T) {
 			b = b[:rng.IntN(len(b))]
 		}
 		in := withLog(b, nil)
-		Recognise(in)
+		_, _, _ = Recognise(t.Context(), in)
 		o := read(t.Context(), SQLite, in)
 		if o.failed != nil {
 			refused++
@@ -363,7 +363,7 @@ func TestSQLiteRecognised(t *testing.T) {
 		"openfang 1":  {"CREATE TABLE kv_store (agent_id, key, value, version, updated_at)"},
 		"chroma 1":    chromaSchema,
 	} {
-		f, ok := Recognise(sqliteInput(t, statements...))
+		f, ok, _ := Recognise(t.Context(), sqliteInput(t, statements...))
 		if name, _, _ := strings.Cut(want, " "); !ok || string(f) != name {
 			t.Errorf("%s: it is taken for %q", want, f)
 		}
@@ -406,7 +406,7 @@ func TestOwnTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := func() *Input { return input("out.db", first.b) }
-	if f, ok := Recognise(in()); f != SQLite || !ok {
+	if f, ok, _ := Recognise(t.Context(), in()); f != SQLite || !ok {
 		t.Fatalf("it is taken for %q", f)
 	}
 	back := openMemory(t)
@@ -569,23 +569,31 @@ func TestOlderSchemas(t *testing.T) {
 		in     *Input
 		want   string
 	}{
-		"mem0 of 2024": {Mem0, sqliteInput(t,
-			"CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, prev_value TEXT, new_value TEXT, event TEXT, timestamp DATETIME, is_deleted INTEGER)",
-			"INSERT INTO history VALUES ('1', 'm', NULL, 'tea', 'ADD', '2024-01-02 03:04:05', 0), ('2', 'm', 'tea', 'coffee', 'UPDATE', '2024-01-03 03:04:05', 0), ('3', 'old', 'was here', NULL, 'DELETE', '2024-01-03 03:04:05', 1)"),
-			"ADD tea, UPDATE coffee, memory coffee; ADD was here, DELETE; left map[]"},
-		"mem0 without rowids": {Mem0, sqliteInput(t,
-			"CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, new_memory TEXT, event TEXT, created_at TEXT, updated_at TEXT, is_deleted INTEGER, actor_id TEXT, role TEXT) WITHOUT ROWID",
-			"INSERT INTO history VALUES ('2', 'm', NULL, 'tea', 'ADD', '2024-01-02 03:04:05', NULL, 0, 'ada', NULL), ('1', 'm', 'tea', 'coffee', 'UPDATE', '2024-01-02 03:04:05', '2024-01-03 03:04:05', 0, 'ada', NULL)"),
-			"ADD tea, ADD tea, UPDATE coffee, memory coffee; left map[values of the column actor_id of the table history:2]"},
-		"langgraph without ttl": {LangGraph, sqliteInput(t,
-			"CREATE TABLE store (prefix text NOT NULL, key text NOT NULL, value text NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (prefix, key))",
-			`INSERT INTO store VALUES ('a.b', 'k', '{"t":"x"}', '2024-01-02 03:04:05', '2024-01-02 03:04:05')`,
-			"CREATE TABLE store_vectors (prefix text, key text, field_name text, embedding BLOB)", "INSERT INTO store_vectors VALUES ('a.b', 'k', 't', x'00')"),
-			"memory x; left map[rows of the table store_vectors:1]"},
-		"langgraph with ttl": {LangGraph, sqliteInput(t,
-			"CREATE TABLE store (prefix text NOT NULL, key text NOT NULL, value text NOT NULL, created_at TIMESTAMP, updated_at TIMESTAMP, expires_at TIMESTAMP, ttl_minutes REAL, PRIMARY KEY (prefix, key))",
-			`INSERT INTO store VALUES ('a.b', 'k', '{"t":"x"}', '2024-01-02 03:04:05', '2024-01-02 03:04:05', '2094-01-02 03:04:05', 60.5)`),
-			"memory x until 2094-01-02; left map[]"},
+		"mem0 of 2024": {
+			Mem0, sqliteInput(t,
+				"CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, prev_value TEXT, new_value TEXT, event TEXT, timestamp DATETIME, is_deleted INTEGER)",
+				"INSERT INTO history VALUES ('1', 'm', NULL, 'tea', 'ADD', '2024-01-02 03:04:05', 0), ('2', 'm', 'tea', 'coffee', 'UPDATE', '2024-01-03 03:04:05', 0), ('3', 'old', 'was here', NULL, 'DELETE', '2024-01-03 03:04:05', 1)"),
+			"ADD tea, UPDATE coffee, memory coffee; ADD was here, DELETE; left map[]",
+		},
+		"mem0 without rowids": {
+			Mem0, sqliteInput(t,
+				"CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, new_memory TEXT, event TEXT, created_at TEXT, updated_at TEXT, is_deleted INTEGER, actor_id TEXT, role TEXT) WITHOUT ROWID",
+				"INSERT INTO history VALUES ('2', 'm', NULL, 'tea', 'ADD', '2024-01-02 03:04:05', NULL, 0, 'ada', NULL), ('1', 'm', 'tea', 'coffee', 'UPDATE', '2024-01-02 03:04:05', '2024-01-03 03:04:05', 0, 'ada', NULL)"),
+			"ADD tea, ADD tea, UPDATE coffee, memory coffee; left map[values of the column actor_id of the table history:2]",
+		},
+		"langgraph without ttl": {
+			LangGraph, sqliteInput(t,
+				"CREATE TABLE store (prefix text NOT NULL, key text NOT NULL, value text NOT NULL, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, updated_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (prefix, key))",
+				`INSERT INTO store VALUES ('a.b', 'k', '{"t":"x"}', '2024-01-02 03:04:05', '2024-01-02 03:04:05')`,
+				"CREATE TABLE store_vectors (prefix text, key text, field_name text, embedding BLOB)", "INSERT INTO store_vectors VALUES ('a.b', 'k', 't', x'00')"),
+			"memory x; left map[rows of the table store_vectors:1]",
+		},
+		"langgraph with ttl": {
+			LangGraph, sqliteInput(t,
+				"CREATE TABLE store (prefix text NOT NULL, key text NOT NULL, value text NOT NULL, created_at TIMESTAMP, updated_at TIMESTAMP, expires_at TIMESTAMP, ttl_minutes REAL, PRIMARY KEY (prefix, key))",
+				`INSERT INTO store VALUES ('a.b', 'k', '{"t":"x"}', '2024-01-02 03:04:05', '2024-01-02 03:04:05', '2094-01-02 03:04:05', 60.5)`),
+			"memory x until 2094-01-02; left map[]",
+		},
 	} {
 		items, left := itemsOf(t, c.format, c.in, nil)
 		var got []string

@@ -1,6 +1,7 @@
 package move
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/ctxio"
 )
 
 // The columns of what Chroma gets of a collection: lists of the same length.
@@ -22,13 +24,13 @@ func readChroma(in *Input, w *writer) error {
 	if in.IsSQLite() {
 		return readChromaSQLite(in, w)
 	}
-	file, size, err := in.again()
+	open, err := in.again()
 	if err != nil {
 		return err
 	}
 	var nexts []func() ([]byte, error, bool)
 	for _, column := range chromaColumns {
-		next, stop := iter.Pull2(w.columnOf(io.NewSectionReader(file, 0, size), column))
+		next, stop := iter.Pull2(w.columnOf(open, column))
 		defer stop()
 		nexts = append(nexts, next)
 	}
@@ -53,7 +55,7 @@ func readChroma(in *Input, w *writer) error {
 			}
 			return nil
 		}
-		w.read = size * int64(n) / int64(n+1) // a guess: where the columns end shows at their end
+		w.read = in.Size * int64(n) / int64(n+1) // a guess: where the columns end shows at their end
 		if err := w.chroma(at, row); err != nil {
 			return err
 		}
@@ -62,9 +64,15 @@ func readChroma(in *Input, w *writer) error {
 
 // columnOf are the values of a column; there are none where it is null or missing. That of the IDs
 // also counts what there is beside all columns.
-func (w *writer) columnOf(in io.Reader, column string) iter.Seq2[[]byte, error] {
+func (w *writer) columnOf(open opener, column string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		s, err := exchange.NewSplitter(in)
+		in, err := open()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer func() { _ = in.Close() }() // it was only read
+		s, err := exchange.NewSplitter(ctxio.Reader(w.ctx, in))
 		if err != nil {
 			yield(nil, err)
 			return
@@ -163,17 +171,17 @@ func readQdrant(in *Input, w *writer) error {
 	})
 }
 
-// again is the input to be read at any place. A pipe is read whole, within a bound.
-func (in *Input) again() (io.ReaderAt, int64, error) {
-	if in.File != nil {
-		return in.File, in.Size, nil
+// again opens the input any number of times. A pipe is read whole, within a bound.
+func (in *Input) again() (opener, error) {
+	if open := in.restart(); open != nil {
+		return open, nil
 	}
 	all, err := io.ReadAll(io.LimitReader(in.Reader, maxPiped+1))
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if len(all) > maxPiped {
-		return nil, 0, fmt.Errorf("from a pipe %d MiB of this form are read; write it to a file, and import that", maxPiped>>20)
+		return nil, fmt.Errorf("from a pipe %d MiB of this form are read; write it to a file, and import that", maxPiped>>20)
 	}
-	return strings.NewReader(string(all)), int64(len(all)), nil
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(all)), nil }, nil
 }

@@ -80,7 +80,8 @@ var law = map[string]row{
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
 
-	"exchange/move": {floor: movers, only: []string{"engine", "entries", "exchange", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/panics", "internal/race", "internal/scalar", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "github.com/ncruces/go-sqlite3", "github.com/tinylib/msgp", "go.yaml.in/yaml/v3"}},
+	"exchange/move":     {floor: movers, only: []string{"engine", "entries", "exchange", "exchange/products", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/panics", "internal/race", "internal/scalar", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "github.com/ncruces/go-sqlite3", "github.com/tinylib/msgp", "go.yaml.in/yaml/v3", "golang.org/x/text"}},
+	"exchange/products": {floor: upper, only: []string{"graph", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
@@ -99,7 +100,7 @@ var law = map[string]row{
 	"internal/testdb": {floor: testbeds, only: []string{"engine", "internal/fsys", "memory", "policy"}, outside: []string{pebble}, forTests: true, hidden: true},
 
 	"services/httpjson": {floor: upper, only: []string{"internal/clock", "internal/fault", "internal/retry", "internal/wiretest"}},
-	"services/meter":    {floor: upper, only: []string{"engine", "internal/fault", "scope", "usage"}},
+	"services/meter":    {floor: upper, only: []string{"engine", "internal/fault", "internal/part", "scope", "usage"}},
 
 	"services/llm":       {floor: contracts, only: []string{"engine", "internal/fault", "internal/retry", "scope", "services/meter", "usage"}},
 	"services/embedders": {floor: contracts, only: []string{"embed", "engine", "internal/fault", "internal/panics", "internal/retry", "scope", "services/httpjson", "services/meter", "usage"}},
@@ -143,19 +144,21 @@ var law = map[string]row{
 	"services/cluster/jetstream/bench": {floor: topmost, outside: []string{"*"}},
 
 	"services/server":      {floor: serving, only: []string{"engine", "exchange", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
-	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
+	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "exchange/products", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}},
 
 	"services/server/functions": {floor: shared, only: []string{"engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
 	"services/server/iii":       {floor: spoken, only: []string{"engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
 	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/messages", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
-	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "filter", "graph", "internal/messages", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
-	"services/server/mcp":               {floor: spoken, only: []string{"engine", "filter", "graph", "internal/clock", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
-	"services/server/anthropic":         {floor: spoken, only: []string{"engine", "entries", "internal/clock", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
+	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "exchange/products", "filter", "graph", "internal/messages", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
+	"services/server/mcp":               {floor: spoken, only: []string{"engine", "exchange/products", "filter", "graph", "internal/clock", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
+	"services/server/anthropic":         {floor: spoken, only: []string{"engine", "entries", "exchange/products", "internal/clock", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
 	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
 	"services/server/chat":              {floor: spoken, only: []string{"engine", "internal/messages", "internal/testdb", "memory", "services/server", "sessions"}},
 	"services/server/langgraph":         {floor: spoken, only: []string{"engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
 	"services/server/native":            {floor: spoken, only: []string{"engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
+
+	"services/server/dialecttest": {floor: verbs, forTests: true},
 
 	"internal/daemon": {floor: daemons, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	"cmd/memdbd":      {floor: topmost, only: []string{"internal/daemon"}},

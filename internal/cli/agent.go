@@ -2,11 +2,13 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
@@ -104,6 +106,7 @@ takes all of it, and rewrites the files.`
 		}
 		ctx := cmd.Context()
 		return a.use(ctx, func(db *engine.DB) error {
+			_, unnamed := db.Usage().Agent(ctx, args[0]) // ErrNotFound without a manifest
 			var n map[string]int64
 			err := a.during("agent delete", func() (err error) {
 				n, err = db.DeleteAgent(ctx, args[0])
@@ -112,7 +115,7 @@ takes all of it, and rewrites the files.`
 			if err != nil {
 				return err
 			}
-			if !hasSome(n) {
+			if errors.Is(unnamed, memory.ErrNotFound) && !hasSome(n) {
 				return nothingOf("delete the agent", args[0])
 			}
 			out := exchange.NewAgentDeleted(n)

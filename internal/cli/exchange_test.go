@@ -111,7 +111,7 @@ func TestExportBringsAll(t *testing.T) {
 func TestImportFlags(t *testing.T) {
 	c := newCLI(t)
 	file := c.file("chat.jsonl", `{"role":"user","content":"hi"}`+"\n"+`{"role":"assistant","content":"hi"}`+"\n")
-	c.fails(exitFailed, "line 1: store a memory: At least one of user_id", "import", c.file("none.jsonl", `{"type":"memory","text":"t"}`), "--quiet", "--strict")
+	c.fails(exitFailed, "line 1: store a memory: it names no user, agent or run", "import", c.file("none.jsonl", `{"type":"memory","text":"t"}`), "--quiet", "--strict")
 	imported(t, c.ok("import", file, "--user", "ada", "--run", "monday", "--json"), 2, 2, 0, 0, 0)
 	imported(t, c.ok("import", file, "--user", "ada", "--run", "monday", "--json"), 2, 0, 0, 2, 0)
 	imported(t, c.ok("import", file, "--user", "bob", "--json"), 2, 2, 0, 0, 0)
@@ -129,7 +129,7 @@ func TestImportFlags(t *testing.T) {
 	}
 	c.ok("import", typed, "--strict", "--ignore-unknown")
 	c.fails(exitUsage, "exclude each other", "import", extra, "--strict", "--skip-bad")
-	c.fails(exitUsage, `--format "yaml": there are auto, jsonl, json, locomo, fbin, u8bin, chatgpt,`, "import", extra, "--format", "yaml")
+	c.fails(exitUsage, `--format "yaml": there are auto, jsonl, json, locomo, fbin, u8bin, anthropic, chatgpt,`, "import", extra, "--format", "yaml")
 	q := c.file("q.jsonl", `{"query":"t","filters":"x"}`)
 	r = c.run("recall", "--queries", q, "--user", "u")
 	if r.code != exitFailed || !strings.Contains(r.err, `line 1: the key "filters" is not known; there are id, query, embedding, user, agent, run, filter, limit, profile`) {
@@ -168,7 +168,7 @@ func TestBadFiles(t *testing.T) {
 		{"byte order mark", "a.jsonl", "\ufeff" + good, nil, 1, ""},
 		{"Latin 1", "a.jsonl", good + "{\"user\":\"u\",\"text\":\"caf\xe9\"}\n", nil, 1, "line 2: invalid UTF-8 at byte 24"},
 		{"compressed", "a.jsonl.gz", "\x1f\x8b\x08\x00\x00", nil, 0, "the file is compressed; unpack it into a pipe, with: gzip -dc"},
-		{"unknown format", "a.txt", good, []string{"--format", "yaml"}, 0, "there are auto, jsonl, json, locomo, fbin, u8bin, chatgpt,"},
+		{"unknown format", "a.txt", good, []string{"--format", "yaml"}, 0, "there are auto, jsonl, json, locomo, fbin, u8bin, anthropic, chatgpt,"},
 		{"a line of 70 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 70<<20) + "\"}\n", nil, 1, "line 2: longer than 64 MiB"},
 		{"a text of 9 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 9<<20) + "\"}\n", nil, 1, "line 2: store a memory: its text is 9437184 bytes long, the limit is 8388608"},
 		{"metadata nested 10,000 deep", "a.jsonl", good + `{"user":"u","text":"t","metadata":` + object + "}\n", nil, 1, "line 2: malformed JSON at byte "},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,9 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -33,9 +36,9 @@ func indent(s string) string {
 
 // The help of flags that many commands have.
 const (
-	userHelp     = "only what belongs to the `user` with this ID"
-	agentHelp    = "only what belongs to the `agent` with this ID"
-	runHelp      = "only the `run` (session) with this ID"
+	userHelp     = "ID of the `user` who owns it"
+	agentHelp    = "ID of the `agent` that owns it"
+	runHelp      = "ID of its `run`, the session it belongs to"
 	everyoneHelp = "all users and agents, for administrators"
 	limitHelp    = "maximum `number` of results"
 )
@@ -148,13 +151,14 @@ func (a *app) changeFlags(cmd *cobra.Command, p *memory.Patch) {
 	})
 	flags.Func("confidence", "from 0 to 1", func(s string) error { return parseShare(s, &p.Confidence) })
 	flags.Func("event-time", "when it happened, a "+timeForms, func(s string) error {
-		t, err := exchange.ParseTime(s)
-		p.EventTime = &t
-		return err
+		p.EventTime = new(time.Time)
+		return a.timeFlag(p.EventTime)(s)
 	})
-	flags.Func("expires", "when it ends, likewise, but a date is the end of that day; or never", func(s string) (err error) {
-		p.ExpiresAt, err = a.parseExpiry(s)
-		return err
+	flags.Func("expires", "when it ends, likewise, but a date is the end of that day; or never", func(s string) error {
+		return a.inZone(func(r scalar.Reader) (err error) {
+			p.ExpiresAt, err = a.parseExpiry(r, s)
+			return err
+		})
 	})
 	flags.BoolFunc("pinned", "it is never evicted", func(s string) error {
 		b, err := strconv.ParseBool(s)
@@ -213,23 +217,54 @@ func parseShare(s string, to **float64) error {
 }
 
 // timeForms says in the usage of a flag how its time is written.
-const timeForms = "`time`: RFC 3339, a date, Unix seconds or milliseconds"
+const timeForms = "`time`: RFC 3339, a date, RFC 2822, or a number since 1970"
+
+// timezoneFlag is --timezone, which may come before or after the flags that hold times.
+func (a *app) timezoneFlag(flags *pflag.FlagSet) {
+	flags.Func("timezone", "the `zone` of times that name none, as Europe/Amsterdam or +02:00 (default UTC)", func(s string) (err error) {
+		if a.zone, err = parseZone(s); err != nil {
+			return err
+		}
+		for _, read := range a.zoned {
+			err = cmp.Or(err, read(scalar.Reader{Zone: a.zone}))
+		}
+		return err
+	})
+}
+
+// inZone has the times of a flag read: now, and again where --timezone comes behind it.
+func (a *app) inZone(read func(scalar.Reader) error) error {
+	a.zoned = append(a.zoned, read)
+	return read(scalar.Reader{Zone: a.zone})
+}
 
 // timeFlag reads a time for a flag.
-func timeFlag(to *time.Time) func(string) error {
-	return func(s string) (err error) {
-		*to, err = exchange.ParseTime(s)
-		return err
+func (a *app) timeFlag(to *time.Time) func(string) error {
+	return func(s string) error {
+		return a.inZone(func(r scalar.Reader) (err error) {
+			*to, err = r.Time(s)
+			return err
+		})
+	}
+}
+
+// sinceFlag reads a lower bound for a flag.
+func (a *app) sinceFlag(to *time.Time) func(string) error {
+	return func(s string) error {
+		return a.inZone(func(r scalar.Reader) (err error) {
+			*to, err = r.Since(s)
+			return err
+		})
 	}
 }
 
 // parseExpiry reads when a memory ends, the zero time for never. What is over already would be
 // stored and not be there.
-func (a *app) parseExpiry(s string) (*time.Time, error) {
+func (a *app) parseExpiry(r scalar.Reader, s string) (*time.Time, error) {
 	if s == "never" {
 		return new(time.Time{}), nil
 	}
-	t, err := exchange.ParseExpiry(s)
+	t, err := r.End(s)
 	if now := a.now(); err == nil && !t.After(now) {
 		err = fmt.Errorf("%q is %s, which is past; give a later time, or delete the memory", s, exchange.Time{Time: t})
 	}

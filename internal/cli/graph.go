@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -49,12 +48,9 @@ func checkOwner(doing string, o memory.Owner) error {
 }
 
 // stateFlags are --as-of and --at.
-func stateFlags(cmd *cobra.Command, s *graph.State) {
+func (a *app) stateFlags(cmd *cobra.Command, s *graph.State) {
 	cmd.Flags().Uint64Var(&s.AsOf, "as-of", 0, "as it was recorded at this `LSN` (default now)")
-	cmd.Flags().Func("at", "only relations that were true at this `time`", func(v string) (err error) {
-		s.ValidAt, err = exchange.ParseTime(v)
-		return err
-	})
+	cmd.Flags().Func("at", "only relations that were true at this `time`", a.timeFlag(&s.ValidAt))
 	cmd.Flags().IntVar(&s.MaxNodes, "max-nodes", 0, "look at no more entities (default 1,000,000)")
 	cmd.Flags().IntVar(&s.MaxEdges, "max-edges", 0, "look at no more relations (default 10,000,000)")
 }
@@ -155,14 +151,8 @@ merged leads to the one that it was merged into.`
 		}
 		return nil
 	})
-	flags.Func("from", "it is so from this `time` on", func(s string) (err error) {
-		r.ValidFrom, err = exchange.ParseTime(s)
-		return err
-	})
-	flags.Func("to", "and up to this `time`", func(s string) (err error) {
-		r.ValidTo, err = exchange.ParseTime(s)
-		return err
-	})
+	flags.Func("from", "it is so from this `time` on", a.timeFlag(&r.ValidFrom))
+	flags.Func("to", "and up to this `time`", a.timeFlag(&r.ValidTo))
 	flags.BoolVar(&opts.Strict, "strict", false, "refuse ends that are not there")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -228,7 +218,7 @@ func (a *app) graphGetCmd() *cobra.Command {
 	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
-	stateFlags(cmd, &s)
+	a.stateFlags(cmd, &s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/exchange/move"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -25,16 +27,19 @@ func (a *app) graphImportCmd() *cobra.Command {
 	cmd := newCmd("", "import FILE | import -", "Add the entities and relations of a file", graphImportExample)
 	cmd.Long = `Add the entities and relations of a file to an owner's graph. Lines of tsv are head,
 relation and tail with tabs between; heads and tails that are not there become entities.
-Lines of jsonl are those of export: of type entity or relation, whoever owned them; or those
-of the memory.jsonl of the Model Context Protocol's memory server, whose names become IDs, and
-whose observations become the property "observations". Lines that cannot be read, or that have
-a key which is not known, are skipped and counted, and the exit code is then 1.`
+Lines of jsonl are those of export: of type entity or relation, whoever owned them. Lines that
+cannot be read, or that have a key which is not known, are skipped and counted, and the exit
+code is then 1. The memory.jsonl of the Model Context Protocol's memory server is read as by
+import --format mcp; an entity that is there with other observations is skipped, unless
+--upsert is given.`
 	cmd.Args = exactly(1, "one file, or - for the input")
 	cmd.ValidArgsFunction = nil // a file
 	var owner memory.Owner
 	var format string
+	var upsert bool
 	ownerFlags(cmd, &owner)
 	cmd.Flags().StringVar(&format, "format", "", "tsv or jsonl (default by the file's name)")
+	cmd.Flags().BoolVar(&upsert, "upsert", false, "of a memory.jsonl: update entities and relations that differ")
 	complete(cmd, "format", "tsv", "jsonl")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if format == "" {
@@ -50,14 +55,21 @@ a key which is not known, are skipped and counted, and the exit code is then 1.`
 			return err
 		}
 		ctx := cmd.Context()
-		file, err := a.openInput(ctx, args[0])
+		in, err := a.openMove(ctx, args[0], formatJSONL)
 		if err != nil {
 			return err
 		}
-		defer done(file)
+		defer done(in)
+		kind, _, err := move.Recognise(ctx, &in.Input)
+		if err != nil {
+			return inputError(args[0], err)
+		}
 		return a.create(ctx, nil, func(db *engine.DB) error {
 			im := &graphImport{app: a, ctx: ctx, db: db, owner: owner, tsv: format == "tsv"}
-			return im.run(file, args[0])
+			if kind == move.MCP && !im.tsv {
+				return im.memoryServer(&in.Input, upsert)
+			}
+			return im.run(in.Reader, args[0])
 		})
 	}
 	return cmd
@@ -74,16 +86,31 @@ type graphImport struct {
 	size   int
 	report graphReport
 	first  error // why the first line was skipped
-	order  int64 // of the last relation of a memory.jsonl: microseconds, as the tools of mcp count
-	ends   bool  // ends of relations that are not there are kept, too
 }
 
 type graphReport struct {
-	Read      int     `json:"read"`
-	Entities  int     `json:"entities"`
-	Relations int     `json:"relations"`
-	Skipped   int     `json:"skipped"`
-	Seconds   float64 `json:"seconds"`
+	Read      int             `json:"read"`
+	Entities  int             `json:"entities"`
+	Relations int             `json:"relations"`
+	Skipped   int             `json:"skipped"`
+	LeftOut   exchange.Counts `json:"left_out"`
+	Seconds   float64         `json:"seconds"`
+}
+
+// memoryServer imports the graph of the reference memory server, as the verb import does.
+func (im *graphImport) memoryServer(in *move.Input, upsert bool) error {
+	start := im.now()
+	o := exchange.Options{Scope: im.owner.Scope(), Upsert: upsert}
+	items := move.Read(move.MCP, in, &move.Options{Into: o})
+	r, err := exchange.ImportItems(im.ctx, im.db, items.All(im.ctx), &o)
+	im.report = graphReport{Read: r.Read, Entities: r.Imported[graph.TypeEntity], Relations: r.Imported[graph.TypeRelation], Skipped: r.Skipped, LeftOut: items.LeftOut()}
+	if len(r.Errors) > 0 {
+		im.first = r.Errors[0]
+	}
+	if err != nil {
+		return inputError(in.Name, err)
+	}
+	return im.done(start)
 }
 
 // The size of a batch of an import: of lines, and of their bytes.
@@ -121,7 +148,15 @@ func (im *graphImport) run(in io.Reader, name string) error {
 	if err != nil {
 		return err
 	}
+	return im.done(start)
+}
+
+// done reports what the import did.
+func (im *graphImport) done(start time.Time) error {
 	im.report.Seconds = im.took(start)
+	if im.report.LeftOut == nil {
+		im.report.LeftOut = exchange.Counts{}
+	}
 	if im.json {
 		if err := im.printJSON(im.report); err != nil {
 			return err
@@ -129,6 +164,7 @@ func (im *graphImport) run(in io.Reader, name string) error {
 	} else {
 		im.printf("read %s: %s and %s\n", count(im.report.Read, "line", "lines"),
 			count(im.report.Entities, "new entity", "new entities"), count(im.report.Relations, "new relation", "new relations"))
+		im.printCounts("left out", im.report.LeftOut)
 	}
 	if im.report.Skipped > 0 {
 		return fmt.Errorf("%s skipped, the first because of this: %w", count(im.report.Skipped, "line was", "lines were"), im.first)
@@ -172,16 +208,11 @@ func (im *graphImport) addTriple(line string) error {
 func (im *graphImport) addLine(line []byte) error {
 	var of struct {
 		Type string `json:"type"`
-		memoryServerKeys
 	}
 	if err := json.Unmarshal(line, &of); err != nil {
 		return err
 	}
 	switch {
-	case of.Type == graph.TypeEntity && of.any():
-		return im.addMemoryServerEntity(line)
-	case of.Type == graph.TypeRelation && of.any():
-		return im.addMemoryServerRelation(line)
 	case of.Type == graph.TypeEntity:
 		var l graph.FoundLine // as an export has it, or a query
 		if err := exchange.DecodeStrict(line, &l); err != nil {
@@ -262,7 +293,7 @@ func (im *graphImport) flush() error {
 }
 
 func (im *graphImport) write(b graph.Batch) error {
-	w, err := im.db.Graph().Write(im.ctx, im.owner, b, &graph.Options{Create: im.tsv || im.ends})
+	w, err := im.db.Graph().Write(im.ctx, im.owner, b, &graph.Options{Create: im.tsv})
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (a *app) graphDegreesCmd() *cobra.Command {
 	cmd.Flags().StringVar(&o.Type, "type", "", "entities of this type")
 	cmd.Flags().StringVar(&o.Relation, "relation", "", "relations of this `type`")
 	cmd.Flags().IntVar(&o.Limit, "limit", 10, limitHelp)
-	stateFlags(cmd, &o.State)
+	a.stateFlags(cmd, &o.State)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if o.Limit < 1 {
 			return usagef(cmd, "--limit is at least 1")
@@ -95,7 +95,7 @@ func (a *app) graphCountsCmd() *cobra.Command {
 	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
-	stateFlags(cmd, &s)
+	a.stateFlags(cmd, &s)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {

@@ -23,7 +23,7 @@ func (a *app) graphQueryCmd() *cobra.Command {
 	var depth int
 	ownerFlags(cmd, &owner)
 	cmd.Flags().IntVar(&depth, "depth", graph.DefaultDepth, "so many relations away at most")
-	stateFlags(cmd, &s)
+	a.stateFlags(cmd, &s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if depth < 0 {
 			return usagef(cmd, "--depth %d: it is negative", depth)
@@ -76,7 +76,7 @@ func (a *app) graphFindCmd() *cobra.Command {
 	cmd.Flags().StringVar(&f.Relation, "relation", "", "along relations of this `type`; inverse:T goes along those of type T backwards")
 	cmd.Flags().IntVar(&f.Hops, "hops", 1, "so many relations away at most")
 	cmd.Flags().IntVar(&f.Limit, "limit", 0, limitHelp+" (0: all)")
-	stateFlags(cmd, &f.State)
+	a.stateFlags(cmd, &f.State)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.Hops < 1 || f.Limit < 0 {
 			return usagef(cmd, "--hops is at least 1, and --limit 0 or more")
@@ -110,7 +110,7 @@ func (a *app) graphMatchCmd() *cobra.Command {
 	flags.StringVar(&p.To.Name, "to-name", "", "it ends with an entity of this name or alias")
 	flags.IntVar(&p.Hops, "hops", 1, "so many relations at most, up to 3")
 	flags.IntVar(&p.Limit, "limit", 0, limitHelp+" (0: all)")
-	stateFlags(cmd, &p.State)
+	a.stateFlags(cmd, &p.State)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if p.Hops < 1 || p.Hops > graph.MaxHops || p.Limit < 0 {
 			return usagef(cmd, "--hops is 1 to %d, and --limit 0 or more", graph.MaxHops)

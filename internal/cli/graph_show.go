@@ -26,7 +26,7 @@ func (a *app) graphShowCmd() *cobra.Command {
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there")
 	cmd.Flags().IntVar(&o.Depth, "depth", 1, "so many relations away at most")
 	cmd.Flags().IntVar(&o.Entities, "limit", 40, "maximum number of entities, up to 500")
-	stateFlags(cmd, &o.State)
+	a.stateFlags(cmd, &o.State)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if file == "" {
 			return usagef(cmd, "it takes --svg FILE")

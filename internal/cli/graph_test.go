@@ -114,7 +114,7 @@ func TestGraphMerge(t *testing.T) {
 
 func TestGraphUsage(t *testing.T) {
 	c := newCLI(t)
-	c.fails(exitUsage, "At least one", "graph", "add", `{"id":"a"}`)
+	c.fails(exitUsage, "it names no user, agent or run", "graph", "add", `{"id":"a"}`)
 	c.fails(exitUsage, "no JSON object", "graph", "add", `{"id":`, "--agent", "a")
 	c.fails(exitUsage, "no JSON object", "graph", "add", `{"identity":"a"}`, "--agent", "a")
 	c.fails(exitUsage, "give it an id", "graph", "add", `{"relations":[{"target":"b","type":"x"}]}`, "--agent", "a")
@@ -217,20 +217,38 @@ func TestGraphLinksInExports(t *testing.T) {
 	other.fails(exitFailed, `line 1: link the entity "nobody" to a memory: its owner has no entity "nobody"`, "import", alone, "--strict")
 }
 
-// TestGraphImportOfMemoryServer: the file of the memory server of the Model Context Protocol loses
-// nothing, and what a line has that is not known is told of.
+// TestGraphImportOfMemoryServer verifies that the file of the memory server of the Model Context
+// Protocol loses nothing, that both verbs read it alike, and that nothing is written over.
 func TestGraphImportOfMemoryServer(t *testing.T) {
 	c := newCLI(t)
 	c.in = strings.NewReader(`{"type":"entity","name":"Ada Lovelace","entityType":"person","observations":["wrote the first program","likes \u00e9toiles"]}
 {"type":"entity","name":"Analytical Engine","entityType":"machine","observations":[]}
-{"type":"relation","from":"Ada Lovelace","to":"Analytical Engine","relationType":"worked on"}
+{"type":"relation","from":"Ada Lovelace","to":"Analytical Engine","relationType":"worked on","since":1843}
+{"type":"entity","name":"Ada Lovelace","entityType":"person","observations":["knew Babbage"]}
 `)
+	file := c.in
 	report := one(t, c.objects("graph", "import", "-", "--agent", "a"))
+	if fmt.Sprint(report["left_out"]) != "map[second records of an entity, joined with the first:1]" {
+		t.Errorf("%v", report["left_out"])
+	}
+	if _, err := file.(*strings.Reader).Seek(0, 0); err != nil {
+		t.Fatal(err)
+	}
+	c.in = file
+	if again := one(t, c.objects("import", "-", "--agent", "a")); again["unchanged"] != 3.0 || again["format"] != "mcp" {
+		t.Errorf("read by the other verb: %v", again)
+	}
+	if hits := c.objects("recall", "first program", "--agent", "a"); len(hits) == 0 || hits[0]["text"] != "Ada Lovelace: wrote the first program" {
+		t.Errorf("recall: %v", hits)
+	}
+	other := `{"type":"entity","name":"Ada Lovelace","entityType":"person","observations":["died in 1852"]}`
+	c.in = strings.NewReader(other)
+	c.fails(exitFailed, "there is one that says something else", "graph", "import", "-", "--agent", "a")
 	if report["read"] != 3.0 || report["entities"] != 2.0 || report["relations"] != 1.0 || report["skipped"] != 0.0 {
 		t.Errorf("%v", report)
 	}
 	ada := one(t, c.objects("graph", "get", "Ada Lovelace", "--agent", "a"))
-	if ada["entity_type"] != "person" || fmt.Sprint(ada["properties"]) != "map[observations:[wrote the first program likes étoiles]]" || ada["name"] != "Ada Lovelace" {
+	if ada["entity_type"] != "person" || fmt.Sprint(ada["properties"]) != "map[observations:[wrote the first program likes étoiles knew Babbage] order:1]" || ada["name"] != "Ada Lovelace" {
 		t.Errorf("%v", ada)
 	}
 	relation := ada["relations"].([]any)[0].(map[string]any)

@@ -20,7 +20,7 @@ func (a *app) graphPathCmd() *cobra.Command {
 	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
-	stateFlags(cmd, &s)
+	a.stateFlags(cmd, &s)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
@@ -56,7 +56,7 @@ func (a *app) graphRankCmd() *cobra.Command {
 	var o graph.RankOptions
 	ownerFlags(cmd, &owner)
 	cmd.Flags().IntVar(&o.Limit, "limit", 10, limitHelp)
-	stateFlags(cmd, &o.State)
+	a.stateFlags(cmd, &o.State)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Limit < 1 {
 			return usagef(cmd, "--limit is at least 1")
@@ -91,7 +91,7 @@ func (a *app) graphComponentsCmd() *cobra.Command {
 	var owner memory.Owner
 	var s graph.State
 	ownerFlags(cmd, &owner)
-	stateFlags(cmd, &s)
+	a.stateFlags(cmd, &s)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {

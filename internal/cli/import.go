@@ -71,7 +71,6 @@ type importing struct {
 	skipBad bool
 	dryRun  bool
 	table   string
-	zone    *time.Location
 	fields  move.Map
 }
 
@@ -82,7 +81,8 @@ them, conversations of the LoCoMo benchmark, or vectors. docs/exchange.md descri
 forms, key by key.
 
 It also reads what other programs keep, and tells by the content which of them it was:
-conversations of ChatGPT and Claude, the memory.jsonl of the Model Context Protocol's memory
+conversations of ChatGPT and Claude, transcripts of Claude Code, Codex and Gemini CLI, lists
+of messages of any provider, the memory.jsonl of the Model Context Protocol's memory
 server, memories and history of mem0, the database of OpenFang, items of LangGraph's store,
 lists and lines of JSON, CSV with a header, a folder of Markdown files, collections of Chroma
 and Qdrant, and the tables of any SQLite file, of which --table names one. docs/moving.md says
@@ -126,10 +126,6 @@ if nothing was stored, unless all records were there already.`
 	flags.BoolVar(&o.Strict, "strict", false, "stop at the first record that can't be stored, or line of memdb's own with an unknown key")
 	flags.BoolVar(&o.skipBad, "skip-bad", false, "exit with 0 although records were skipped")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do all in a copy of the database, and report the figures with three samples of each kind; the database stays as it is")
-	flags.Func("timezone", "the `zone` of times that name none, as Europe/Amsterdam or +02:00 (default UTC)", func(s string) (err error) {
-		o.zone, err = parseZone(s)
-		return err
-	})
 	flags.BoolVar(&o.IgnoreUnknown, "ignore-unknown", false, "count unknown keys also under --strict; without it they are counted in any case")
 	complete(cmd, "format", formats...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -176,21 +172,21 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 		return err
 	}
 	defer done(from)
-	in, file := from.Reader, from.file
-	if in != nil {
+	if from.Reader != nil {
 		// What can't be read makes no database.
-		if _, err := in.Peek(1); err != nil && !errors.Is(err, io.EOF) {
+		if _, err := from.Reader.Peek(1); err != nil && !errors.Is(err, io.EOF) {
 			return inputError(name, err)
 		}
 	}
 	if o.format == formatAuto {
-		if o.format, err = from.guess(name); err != nil {
+		if o.format, err = from.guess(ctx, name); err != nil {
 			return inputError(name, err)
 		}
 	}
 	if !isOwn(o.format) {
 		return a.moveIn(cmd, name, from, o)
 	}
+	in, file := from.Reader, from.file
 	if len(o.fields) > 0 {
 		return usagef(cmd, "--map has no effect on the format %s, whose keys are fixed", o.format)
 	}

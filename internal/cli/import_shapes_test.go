@@ -88,7 +88,11 @@ func inShape(t *testing.T, shape string, records []map[string]any) (name, text s
 	for _, o := range records {
 		var row []string
 		for _, c := range columns {
-			row = append(row, fmt.Sprintf("%q", strings.Trim(strings.ReplaceAll(fmt.Sprint(o[c]), `"`, ""), "<>")))
+			field := ""
+			if o[c] != nil {
+				field = strings.ReplaceAll(fmt.Sprint(o[c]), `"`, "'")
+			}
+			row = append(row, `"`+field+`"`)
 		}
 		rows = append(rows, strings.Join(row, ","))
 	}
@@ -139,7 +143,7 @@ func TestDryRunIsTheRun(t *testing.T) {
 			real := c.run(args...)
 			promised, done := parseLines(t, dry.out), parseLines(t, real.out)
 			if dry.code != real.code || !reflect.DeepEqual(figures(promised[len(promised)-1]), figures(done[len(done)-1])) {
-				t.Errorf("seed %d, %s, %s\n%s\na dry run: exit %d %v\nthe import: exit %d %v", seed, kind, shape, text, dry.code, promised[len(promised)-1], real.code, done[len(done)-1])
+				t.Errorf("seed %d, %s, %s\n%s\na dry run: exit %d %s %v\nthe import: exit %d %v", seed, kind, shape, text, dry.code, dry.err, promised[len(promised)-1], real.code, done[len(done)-1])
 			}
 			stored := c.ok("export", "-")
 			if !slices.Contains(args, "--upsert") {
@@ -152,6 +156,15 @@ func TestDryRunIsTheRun(t *testing.T) {
 				}
 			}
 			report := fmt.Sprint(done[len(done)-1])
+			switch shape {
+			case "single":
+				records = records[:1]
+			case "csv": // it has the columns of the first
+				records = []map[string]any{records[0]}
+			}
+			if done[len(done)-1]["skipped"] != 0.0 { // the errors name the records, not their keys
+				records = nil
+			}
 			for _, o := range records {
 				for key, v := range o {
 					if v != nil && !strings.Contains(stored, `"`+key+`"`) && !strings.Contains(report, key) {
@@ -255,8 +268,8 @@ func TestImportOneReader(t *testing.T) {
 	if got := c.objects("list", "--user", "u"); fmt.Sprint(got[1]["metadata"]) != "map[status:open type:task]" || got[1]["created_at"] != "2025-01-08T00:00:00.000Z" {
 		t.Errorf("%v", got)
 	}
-	c.fails(exitFailed, `the key "text" is given twice`, "import", c.file("twice.jsonl", `{"user":"u","text":"a","text":"b"}`))
-	c.fails(exitFailed, `it names two for the user, "a" and "b"`, "import", c.file("two.jsonl", `{"user":"a","user_id":"b","text":"a"}`))
+	c.fails(exitFailed, `the key "text" is given twice`, "import", c.file("twice.jsonl", `{"user":"u","text":"a","text":"b"}`), "--strict")
+	c.fails(exitFailed, `it names two for the user, "a" and "b"`, "import", c.file("two.jsonl", `{"user":"a","user_id":"b","text":"a"}`), "--strict")
 	r := c.run("import", c.file("both.jsonl", `{"user":"u","text":"a","content":"b"}`), "--json")
 	if !strings.Contains(r.err, `1 records have both a text and "content", which differ`) {
 		t.Errorf("%+v", r)

@@ -99,10 +99,10 @@ func TestImportLines(t *testing.T) {
 func TestImportRefuses(t *testing.T) {
 	c := newCLI(t)
 	c.fails(exitFailed, "absent.jsonl", "import", "absent.jsonl")
-	c.fails(exitFailed, "it is a folder; name a file", "import", t.TempDir())
+	c.fails(exitFailed, "none of its files has a known form; name a file: it is empty", "import", t.TempDir())
 	c.fails(exitFailed, "the name of the file is empty", "import", "")
 	c.fails(exitFailed, "UTF-16", "import", c.file("wide.jsonl", "\xff\xfe{\x00"))
-	c.fails(exitFailed, "; unpack it", "import", c.file("small.jsonl.gz", "\x1f\x8b\x08\x00\x00"))
+	c.fails(exitFailed, "the file cannot be unpacked: unexpected EOF", "import", c.file("small.jsonl.gz", "\x1f\x8b\x08\x00\x00"))
 	c.fails(exitFailed, "the file ends in the middle", "import", c.file("cut.json", locomoFile[:100]))
 	c.fails(exitFailed, "no JSON list of conversations", "import", c.file("l.jsonl", `{"user":"u","text":"t"}`), "--format", "locomo")
 	c.fails(exitFailed, "conversation 1: ", "import", c.file("other.json", `[{"user":"u","text":"t"}]`), "--format", "locomo")
@@ -310,14 +310,13 @@ func interruptLinking(t *testing.T, n int) (c *cli, file string, ended bool) {
 	var out bytes.Buffer
 	stderr := &reaction{to: "linking, ", do: cancel}
 	c.out, c.err, c.errWidth = &out, stderr, 80
-	code := run(ctx, []string{"--db", c.dir, "import", file, "--agent", "bench", "--json"}, c.console)
+	code := run(ctx, []string{"--db", c.dir, "import", file, "--agent", "bench"}, c.console)
 	c.errWidth = 0
 	if code == 0 {
 		return c, file, false
 	}
-	report := one(t, parseLines(t, out.String()))
-	if code != exitFailed || !strings.HasSuffix(stderr.String(), "memdbctl: interrupted\n") || report["stored"] != float64(n) {
-		t.Errorf("exit %d, %q, report %v", code, stderr.String(), report)
+	if code != exitFailed || !strings.HasSuffix(stderr.String(), "memdbctl: interrupted\n") || !strings.Contains(out.String(), " stored "+number(n)+",") {
+		t.Errorf("exit %d, %q, report %s", code, stderr.String(), out.String())
 	}
 	return c, file, true
 }

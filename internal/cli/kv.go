@@ -33,8 +33,8 @@ func (a *app) kvCmd() *cobra.Command {
 }
 
 func ownerFlags(cmd *cobra.Command, o *memory.Owner) {
-	cmd.Flags().StringVar(&o.User, "user", "", "the `user` who owns it, by ID")
-	cmd.Flags().StringVar(&o.Agent, "agent", "", "the `agent` that owns it, by ID")
+	cmd.Flags().StringVar(&o.User, "user", "", userHelp)
+	cmd.Flags().StringVar(&o.Agent, "agent", "", agentHelp)
 	markNone(cmd)
 }
 

@@ -57,7 +57,7 @@ func TestKVUsage(t *testing.T) {
 	if r := c.run("kv", "put", "k", "plain-secret", "--agent", "r"); r.code != exitUsage || !strings.Contains(r.err, "no JSON") || strings.Contains(r.err, "secret") {
 		t.Errorf("exit code %d, or the error tells the value: %s", r.code, r.err)
 	}
-	c.fails(exitUsage, "At least one", "kv", "put", "k", "1")
+	c.fails(exitUsage, "it names no user, agent or run", "kv", "put", "k", "1")
 	c.fails(exitUsage, "a key and a value", "kv", "put", "k", "--agent", "r")
 	c.fails(exitUsage, "put, get, delete and list", "kv")
 	c.fails(exitUsage, "no verb", "kv", "push", "k")
@@ -127,7 +127,7 @@ func TestDeleteByFilter(t *testing.T) {
 		t.Errorf("left: %v", got)
 	}
 	c.fails(exitUsage, "--all", "delete", "b", "--user", "u", "--filter", "tag = b")
-	c.fails(exitUsage, "At least one", "delete", "--all", "--filter", "tag = b")
+	c.fails(exitUsage, "it names no user, agent or run", "delete", "--all", "--filter", "tag = b")
 	c.fails(exitUsage, "--filter: it is given twice; join the two with and", "delete", "--all", "--user", "u", "--filter", "tag = a", "--filter", "tag = b")
 	if got := one(t, c.objects("list", "--user", "u")); got["id"] != "b" {
 		t.Errorf("left: %v", got)

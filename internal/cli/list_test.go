@@ -113,5 +113,5 @@ func TestRecallScopes(t *testing.T) {
 	}
 	c.fails(exitUsage, "stands alone", "recall", "tea", "--user", "ada", "--scope", `{"user":"bob"}`)
 	c.fails(exitUsage, "there are user, agent, run", "recall", "tea", "--scope", `{"name":"bob"}`)
-	c.fails(exitUsage, "At least one of user_id", "recall", "tea", "--scope", `{}`)
+	c.fails(exitUsage, "it names no user, agent or run", "recall", "tea", "--scope", `{}`)
 }

@@ -374,7 +374,7 @@ func TestUsage(t *testing.T) {
 		{"stats extra", "it takes no argument"},
 		{"demo extra", "it takes no argument"},
 		// What the engine refuses of an argument.
-		{"store t", "must be provided; give --user, --agent or --run"},
+		{"store t", "it names no user, agent or run; give --user, --agent or --run"},
 		{"store t --user u --importance 2", "importance"},
 		{"store t --user u --confidence NaN", "confidence"},
 		{"store t --user u --role boss", "role"},
@@ -394,9 +394,9 @@ func TestUsageWithDatabase(t *testing.T) {
 	c := newCLI(t)
 	c.ok("store", "text", "--user", "u", "--id", "i", "--embedding", "[1,2,3]")
 	for _, test := range []struct{ args, want string }{
-		{"list", "must be provided; give --user, --agent or --run"},
-		{"recall words", "must be provided"},
-		{"delete --all", "must be provided"},
+		{"list", "it names no user, agent or run; give --user, --agent or --run"},
+		{"recall words", "it names no user, agent or run"},
+		{"delete --all", "it names no user, agent or run"},
 		{"list --user u --after 7", "cursor"},
 		{"recall words --user u --profile magic", "profile"},
 		{"recall --user u --embedding [1,2]", "3"},

@@ -12,7 +12,6 @@ import (
 	"iter"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/exchange/move"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -40,67 +40,59 @@ func (i *moveInput) Close() error {
 	return nil
 }
 
-// openMove opens what an import reads: a file, a folder for the formats that have one, or the
-// input for "-".
+// openMove opens what an import reads: a file, a folder, or the input for "-". What is compressed or
+// archived is opened as what is in it.
 func (a *app) openMove(ctx context.Context, name, format string) (*moveInput, error) {
 	in := &moveInput{Input: move.Input{Name: name}}
-	if a.remote == nil && name != "-" && (format == formatAuto || format == string(move.Markdown)) {
-		path, err := a.path(name)
-		if err != nil {
-			return nil, err
-		}
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return in, in.openFolder(path, format)
-		}
-	}
-	file, err := a.openInput(ctx, name)
+	err := a.openFileOrFolder(ctx, in)
 	if err != nil {
 		return nil, err
+	}
+	var unpacked io.Closer
+	if !move.Format(format).HasFolders() || in.Folder == nil {
+		unpacked, err = in.Unpack()
+	}
+	if unpacked != nil {
+		in.open = append(in.open, unpacked)
+	}
+	if err == nil && in.Reader == nil && slices.Contains(ownFormats, format) && format != formatJSON {
+		err = fmt.Errorf("it has several files, and the format %s is one of one file; name that file", format)
+	}
+	if err != nil {
+		done(in)
+		return nil, inputError(name, err)
+	}
+	if unpacked != nil {
+		in.file = in.Reader
+	}
+	return in, nil
+}
+
+// openFileOrFolder opens a file, or a folder out of which no name leads.
+func (a *app) openFileOrFolder(ctx context.Context, in *moveInput) error {
+	if a.remote == nil && in.Name != "-" {
+		path, err := a.path(in.Name)
+		if err != nil {
+			return err
+		}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			root, err := os.OpenRoot(path)
+			if err != nil {
+				return err
+			}
+			in.Folder, in.open = root.FS(), []io.Closer{root}
+			return nil
+		}
+	}
+	file, err := a.openInput(ctx, in.Name)
+	if err != nil {
+		return err
 	}
 	in.file, in.open = file, []io.Closer{file}
 	in.Reader = bufio.NewReaderSize(file, headSize)
 	if f, ok := file.(*os.File); ok && sizeOf(f) > 0 {
 		in.File, in.Size = f, sizeOf(f)
 		in.Beside = func(ending string) (io.ReaderAt, int64, error) { return in.openBeside(f.Name() + ending) }
-	}
-	if slices.Contains(ownFormats, format) && format != formatJSON {
-		return in, nil
-	}
-	unzipped, err := in.Unzip()
-	if err == nil && in.Folder != nil && format != formatAuto && format != string(move.Markdown) {
-		err = fmt.Errorf("the archive holds Markdown files, and the format is %s; leave the format out", format)
-	}
-	if err != nil {
-		done(in)
-		return nil, inputError(name, err)
-	}
-	if unzipped != nil {
-		in.file, in.open = in.Reader, append(in.open, unzipped)
-	}
-	return in, nil
-}
-
-// openFolder opens a folder, out of which no name leads. Without a format it must have a Markdown
-// file: a folder that somebody names by mistake is imported in no form.
-func (i *moveInput) openFolder(path, format string) error {
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return err
-	}
-	i.Folder, i.open = root.FS(), []io.Closer{root}
-	if format != formatAuto {
-		return nil
-	}
-	found := errors.New("found")
-	err = fs.WalkDir(i.Folder, ".", func(name string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() && strings.EqualFold(filepath.Ext(name), ".md") {
-			return found
-		}
-		return nil // what cannot be read is said later on
-	})
-	if !errors.Is(err, found) {
-		done(root)
-		return inputError(path, errors.New("it is a folder; name a file, or a folder of Markdown files"))
 	}
 	return nil
 }
@@ -126,9 +118,10 @@ func (i *moveInput) openBeside(path string) (io.ReaderAt, int64, error) {
 }
 
 // guess is the format by how the input begins, and by its name.
-func (i *moveInput) guess(name string) (string, error) {
-	if f, ok := move.Recognise(&i.Input); ok {
-		return string(f), nil
+func (i *moveInput) guess(ctx context.Context, name string) (string, error) {
+	f, ok, err := move.Recognise(ctx, &i.Input)
+	if ok || err != nil {
+		return string(f), err
 	}
 	if err := i.Unknown(); err != nil {
 		return "", err
@@ -149,7 +142,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 	}
 	format := move.Format(o.format)
 	owner := format.Owner()
-	o.Source, o.Zone = owner.Agent, o.zone
+	o.Source, o.Zone = owner.Agent, a.zone
 	var options *engine.Options
 	if o.format == formatJSONL || o.format == formatJSON {
 		// Another database keeps its own settings, and the report says what differs.
@@ -157,7 +150,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 			options = d.Options()
 		}
 	}
-	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: o.zone, Map: o.fields, Table: o.table})
+	items := move.Read(format, &in.Input, &move.Options{Into: o.Options, Zone: a.zone, Map: o.fields, Table: o.table})
 	all, stop, err := begin(items.All(ctx))
 	defer stop()
 	if err != nil { // what can't be read makes no database
@@ -269,11 +262,8 @@ func (a *app) printCounts(what string, counts exchange.Counts) {
 
 // parseZone reads the name of a time zone, or an offset from UTC.
 func parseZone(s string) (*time.Location, error) {
-	for _, layout := range []string{"Z07:00", "Z0700", "Z07"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			_, offset := t.Zone()
-			return time.FixedZone(s, offset), nil
-		}
+	if offset, ok := scalar.Offset(s); ok {
+		return time.FixedZone(s, int(offset/time.Second)), nil
 	}
 	zone, err := time.LoadLocation(s)
 	if err != nil || s == "" || bytes.ContainsAny([]byte(s), "\\") {

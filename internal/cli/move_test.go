@@ -33,7 +33,7 @@ func TestMoveIn(t *testing.T) {
 	if len(lines) != 6 || last["format"] != "chatgpt" || last["dry_run"] != true || last["stored"] != 5.0 || last["read"] != 5.0 || !reflect.DeepEqual(last["kinds"], kinds) {
 		t.Errorf("a dry run: %v", lines)
 	}
-	if s := lines[0]; s["kind"] != "memory" || s["whose"] != "ada/" || s["sample"].(map[string]any)["text"] != "Which kiln?" || s["sample"].(map[string]any)["user"] != "ada" {
+	if s := lines[1]; s["kind"] != "memory" || s["whose"] != "ada/" || s["sample"].(map[string]any)["text"] != "Which kiln?" || s["sample"].(map[string]any)["user"] != "ada" {
 		t.Errorf("a sample: %v", s)
 	}
 	c.fails(exitFailed, "there is no database", "list", "--user", "ada") // a dry run makes none
@@ -85,11 +85,11 @@ func TestMoveInZip(t *testing.T) {
 	}
 	file := c.file("export.zip", archive.String())
 	got := one(t, c.objects("import", file, "--user", "ada"))
-	if got["format"] != "chatgpt" || got["stored"] != 5.0 || fmt.Sprint(got["left_out"]) != "map[messages of other branches:1 other files of the archive:1]" {
+	if got["format"] != "chatgpt" || got["stored"] != 5.0 || fmt.Sprint(got["left_out"]) != "map[file user.json:1 messages of other branches:1]" {
 		t.Errorf("report %v", got)
 	}
 	c.fails(exitFailed, "the archive cannot be read", "import", c.file("cut.zip", archive.String()[:100]))
-	c.fails(exitFailed, "; unpack it", "import", file, "--format", "jsonl")
+	c.fails(exitFailed, "it has several files, and the format jsonl is one of one file", "import", file, "--format", "jsonl")
 }
 
 // What is wrong with a file is said, and makes no database.
@@ -98,12 +98,12 @@ func TestMoveInWrong(t *testing.T) {
 	c.fails(exitFailed, "the header has the column", "import", c.file("t.csv", "text,text\na,b\n"))
 	c.fails(exitFailed, "the text is UTF-16", "import", c.file("c.json", "\xff\xfe["), "--format", "chatgpt")
 	c.fails(exitFailed, "no SQLite file", "import", c.file("x.db", "text"), "--format", "openfang")
-	c.fails(exitFailed, "it is a folder; name a file", "import", t.TempDir())
+	c.fails(exitFailed, "none of its files has a known form; name a file: it is empty", "import", t.TempDir())
 	c.fails(exitUsage, `"Mars/Base" is no time zone`, "import", c.file("t.csv", "text\na\n"), "--timezone", "Mars/Base")
 	c.fails(exitFailed, "there is no database", "stats")
 
 	r := c.run("import", c.file("c.json", `[{"mapping":{}},{"conversation_id":"c"}]`), "--format", "chatgpt", "--agent", "a")
-	if r.code != exitFailed || !strings.Contains(r.err, `conversation 1: it has neither "conversation_id" nor "id"`) || !strings.Contains(r.err, "nothing in it could be stored") {
+	if r.code != exitFailed || !strings.Contains(r.err, `conversation 2: it has no "mapping"`) || !strings.Contains(r.err, "nothing in it could be stored") {
 		t.Errorf("%+v", r)
 	}
 	r = c.run("import", c.file("c.json", `[{"mapping":{}}]`), "--format", "chatgpt", "--dry-run")
@@ -227,7 +227,7 @@ func TestMarkdownFolder(t *testing.T) {
 	}
 	d := newCLI(t)
 	got := one(t, d.objects("import", dir))
-	if got["format"] != "markdown" || got["stored"] != 2.0 || got["skipped"] != 0.0 {
+	if got["format"] != "markdown" || got["stored"] != 3.0 || got["skipped"] != 0.0 {
 		t.Errorf("read back: %v", got)
 	}
 	if m := one(t, d.objects("get", "tea", "--user", "ada")); m["text"] != "Tea at four." {
@@ -251,7 +251,7 @@ func TestMoveOut(t *testing.T) {
 	c.in = strings.NewReader(`{"id":"Ilse","entity_type":"person","name":"Ilse","properties":{"observations":["makes pots"]}}`)
 	c.ok("graph", "add", "-", "--user", "ada")
 	db := filepath.Join(t.TempDir(), "m.db")
-	if got := c.ok("export", db, "--format", "sqlite"); got != "exported 1 memory, 1 entity\n" {
+	if got := c.ok("export", db, "--format", "sqlite"); got != "exported 2 memories, 1 entity, 1 link\n" {
 		t.Errorf("sqlite: %q", got)
 	}
 	head, err := os.ReadFile(db)

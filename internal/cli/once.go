@@ -76,7 +76,8 @@ func (a *app) once(ctx context.Context, db *engine.DB, fn func(*engine.DB) error
 		if err := fn(db); err != nil {
 			return nil, err
 		}
-		return b.Bytes(), a.stdout.Flush()
+		err := a.stdout.Flush()
+		return b.Bytes(), err
 	})
 	if err != nil {
 		return err

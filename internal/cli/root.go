@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 )
 
 // app is one run of the program: its console and the flags that every verb has.
@@ -35,6 +36,10 @@ type app struct {
 	everyone bool
 	// salvage opens a database that is damaged with what is whole.
 	salvage bool
+
+	// zone is that of times without an offset, and zoned are the flags with times so far.
+	zone  *time.Location
+	zoned []func(scalar.Reader) error
 
 	version bool
 
@@ -168,6 +173,7 @@ func (a *app) rootFlags(root *cobra.Command) {
 	a.formatFlag(root)
 	flags.BoolVar(&a.quiet, "quiet", a.quiet, "print results and errors only")
 	root.Flags().BoolVar(&a.version, "version", false, "say which memdbctl this is, and which layout it reads")
+	a.timezoneFlag(flags)
 	flags.DurationVar(&a.wait, "wait", cmp.Or(a.wait, defaultWait), "how long to wait for a database that another program holds")
 	flags.BoolVar(&a.salvage, "salvage", false, "open a damaged database with what is whole of it")
 }

@@ -84,7 +84,7 @@ them.`
 	flags.StringVar(&m.ID, "message-id", "", "the message's `ID` (default a new UUID)")
 	flags.StringVar(&id, "memory-id", "", "the memory's `ID`: that of one that is there, or of the one that is stored")
 	flags.BoolVar(&opts.NoMemory, "no-memory", false, "keep the text in the message, and store no memory")
-	flags.Func("at", "when it was said (default now), a "+timeForms, timeFlag(&m.At))
+	flags.Func("at", "when it was said (default now), a "+timeForms, a.timeFlag(&m.At))
 	flags.IntVar(&opts.TrimRemoves, "trim", 0, "remove the oldest messages beyond so many (default none)")
 	a.requestFlag(cmd)
 	complete(cmd, "role", "user", "assistant", "system", "tool")

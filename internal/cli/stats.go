@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -92,7 +93,7 @@ func (a *app) parseSince(s string) (time.Time, error) {
 	if span, err := policy.ParseSpan(s); err == nil && span >= 0 {
 		return a.now().Add(-time.Duration(span)), nil
 	}
-	t, err := exchange.ParseTime(s)
+	t, err := scalar.Reader{Zone: a.zone}.Time(s)
 	switch {
 	case err != nil:
 		return t, errors.New("it is neither a day, a time nor a length of time; give it as 2026-11-24, 7d or 12h")

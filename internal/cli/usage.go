@@ -63,7 +63,7 @@ func (a *app) usageAddCmd() *cobra.Command {
 		r.Cost, err = usage.ParseUSD(s)
 		return err
 	})
-	flags.Func("at", "when it was (default now), a "+timeForms, timeFlag(&r.Time))
+	flags.Func("at", "when it was (default now), a "+timeForms, a.timeFlag(&r.Time))
 	flags.BoolVar(&opts.WithinBudget, "within-budget", false, "fail where a budget has no room for it")
 	a.requestFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -87,18 +87,18 @@ func (a *app) usageAddCmd() *cobra.Command {
 }
 
 // queryFlags are those that choose records.
-func queryFlags(cmd *cobra.Command, q *usage.Query) {
+func (a *app) queryFlags(cmd *cobra.Command, q *usage.Query) {
 	ownerFlags(cmd, &q.Owner)
 	cmd.Flags().StringVar(&q.Model, "model", "", "of this model")
-	cmd.Flags().Func("since", "from then on, a "+timeForms, timeFlag(&q.Since))
-	cmd.Flags().Func("until", "before this `time`, likewise", timeFlag(&q.Until))
+	cmd.Flags().Func("since", "from then on, a "+timeForms, a.sinceFlag(&q.Since))
+	cmd.Flags().Func("until", "before this `time`, likewise", a.timeFlag(&q.Until))
 }
 
 func (a *app) usageTotalCmd() *cobra.Command {
 	cmd := newCmd("", "total", "Sum tokens and cost", "\nmemdbctl usage total\nmemdbctl usage total --agent researcher --since 2026-11-01 --until 2026-12-01")
 	cmd.Args = exactly(0, "no argument")
 	var q usage.Query
-	queryFlags(cmd, &q)
+	a.queryFlags(cmd, &q)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
@@ -122,7 +122,7 @@ func (a *app) usageByCmd() *cobra.Command {
 	cmd.ValidArgs = []string{string(usage.ByAgent), string(usage.ByModel), string(usage.ByDay)}
 	cmd.ValidArgsFunction = nil
 	var q usage.Query
-	queryFlags(cmd, &q)
+	a.queryFlags(cmd, &q)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
@@ -147,7 +147,7 @@ func (a *app) usageRankCmd() *cobra.Command {
 	cmd := newCmd("", "rank", "List agents by their cost", "\nmemdbctl usage rank --since 2026-11-01")
 	cmd.Args = exactly(0, "no argument")
 	var q usage.Query
-	queryFlags(cmd, &q)
+	a.queryFlags(cmd, &q)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
@@ -178,7 +178,7 @@ such a day is refused from then on.`
 		q     usage.Query
 	)
 	ownerFlags(cmd, &owner)
-	cmd.Flags().Func("before", "when they end, a "+timeForms, timeFlag(&q.Until))
+	cmd.Flags().Func("before", "when they end, a "+timeForms, a.timeFlag(&q.Until))
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if q.Until.IsZero() {
 			return usagef(cmd, "give --before")

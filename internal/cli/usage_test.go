@@ -74,7 +74,7 @@ func TestUsageOfModelsBadInput(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"At least one", []string{"usage", "add", "--model", "m"}},
+		{"it names no user, agent or run", []string{"usage", "add", "--model", "m"}},
 		{"digits before the point", []string{"usage", "add", "--model", "m", "--agent", "a", "--cost", thirty}},
 		{"digits behind the point", []string{"usage", "add", "--model", "m", "--agent", "a", "--cost", "0." + thirty}},
 		{"it is negative", []string{"usage", "add", "--model", "m", "--agent", "a", "--cost", "-1"}},

@@ -49,7 +49,7 @@ func TestUserDelete(t *testing.T) {
 	if after := c.ok("export", "-", "--user", "bob"); after != bob {
 		t.Errorf("bob has\n%s, and had\n%s", after, bob)
 	}
-	c.ok("user", "delete", "ada", "--yes")
+	c.fails(exitNotFound, "nothing of it", "user", "delete", "ada", "--yes")
 	c.ok("check")
 }
 

@@ -101,8 +101,8 @@ func place(v reflect.Value, zone *time.Location) {
 			}
 		}
 		for i := range v.NumField() {
-			if f := v.Field(i); v.Type().Field(i).IsExported() {
-				place(f, zone)
+			if of := v.Type().Field(i); of.IsExported() || of.Anonymous {
+				place(v.Field(i), zone)
 			}
 		}
 	}

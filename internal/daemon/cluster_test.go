@@ -101,7 +101,7 @@ func TestCluster(t *testing.T) {
 		}
 	}
 	for i, at := range []string{a.address, b.address, a.address} {
-		out, told, code := v.run(t, "--db", at, "usage", "add", "--user", "user3", "--model", "m", "--request-id", "r1", "--json")
+		out, told, code := v.run(t, "--db", at, "usage", "add", "--user", "spender", "--model", "m", "--request-id", "r1", "--json")
 		if code != 0 || strings.Contains(out, `"repeated":true`) != (i > 0) {
 			t.Error(i, out, told, code)
 		}
@@ -111,7 +111,7 @@ func TestCluster(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"usage", "total", "--user", "user3", "--json"}, 0, `"records":1`},
+		{[]string{"usage", "total", "--user", "spender", "--json"}, 0, `"records":1`},
 		{[]string{"recall", "tea", "--agent", "planner"}, 0, "tea number 7"},
 		{[]string{"recall", "number 7", "--all-scopes", "--limit", "1", "--highlight"}, 0, "tea «number» «7»"},
 		{[]string{"recall", "tea", "--scope", `{"user":"user3"}`, "--scope", `{"user":"user4"}`, "--json"}, 0, `"id":"m4"`},
@@ -131,7 +131,7 @@ func TestCluster(t *testing.T) {
 		{[]string{"cluster", "verify"}, 0, "shard 4"},
 		{[]string{"cluster", "export", "all.jsonl"}, 0, "lines"},
 		{[]string{"cluster", "export", "one.jsonl", "--user", "user3"}, 0, "1 lines"},
-		{[]string{"cluster", "import", "all.jsonl"}, 0, "unchanged 12"},
+		{[]string{"cluster", "import", "all.jsonl"}, 0, "unchanged 13"},
 		{[]string{"cluster", "export", "past.jsonl", "--user", "user3", "--to-time", "2100-01-01"}, 0, "1 lines"},
 		{[]string{"cluster", "export", "before.jsonl", "--user", "user3", "--to-time", "2000-01-01"}, 0, "0 lines"},
 		{[]string{"cluster", "export", "-", "--shard", "0", "--to-lsn", "999999"}, exitFailed, "is none yet"},
@@ -176,7 +176,7 @@ func TestCluster(t *testing.T) {
 	}
 	// What was exported is a database of its own again.
 	alone := filepath.Join(here, "alone")
-	if out, told, code := v.run(t, "--db", alone, "import", "all.jsonl"); code != 0 || !strings.Contains(out, "stored 12") {
+	if out, told, code := v.run(t, "--db", alone, "import", "all.jsonl"); code != 0 || !strings.Contains(out, "stored 13") {
 		t.Error(out, told)
 	}
 	if code, log := b.end(); code != 0 {

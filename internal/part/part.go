@@ -213,6 +213,7 @@ type NewMemory struct {
 	ID, Role, Kind, Name, Text string
 	Created                    int64 // Unix milliseconds
 	Importance                 *float64
+	Pinned                     bool
 }
 
 // Prepared is a memory that is ready to be stored.
@@ -315,6 +316,10 @@ type Tx interface {
 	// StoreMemory stores a memory in the same commit. One that it refuses has changed
 	// nothing.
 	StoreMemory(p Prepared) (StoredMemory, error)
+	// StoreNew prepares a memory that derives from something of the part, and stores it in the
+	// same commit. The memory is embedded later, in the background; no extractor reads its text,
+	// and another memory with the same text is none of its duplicates.
+	StoreNew(m NewMemory) (StoredMemory, error)
 	// DeleteMemory deletes the memory of a Seq, and reports whether it lived.
 	DeleteMemory(seq uint64) (bool, error)
 	// Count adds to a counter of an owner, which a part has under one of its kinds.

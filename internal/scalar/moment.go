@@ -101,6 +101,15 @@ func (m Moment) End() Moment {
 	return m
 }
 
+// Since is Time of a lower bound. What stands for no time is the zero time, and bounds nothing.
+func (r Reader) Since(v any) (time.Time, error) {
+	t, err := r.Time(v)
+	if errors.Is(err, ErrUnset) {
+		return time.Time{}, nil
+	}
+	return t, err
+}
+
 func (r Reader) finish(v any, m Moment) (time.Time, error) {
 	t := m.In(r.Zone).Truncate(time.Millisecond)
 	switch {

@@ -249,6 +249,13 @@ func (p *written) offset() (offset time.Duration, known, ok bool) {
 	return offset, known, p.rest == ""
 }
 
+// Offset reads an offset from UTC that stands by itself: +02:00, -0700, +02, Z.
+func Offset(s string) (time.Duration, bool) {
+	p := &written{rest: s}
+	offset, n, ok := p.signed()
+	return offset, ok && p.rest == "" && n > 0 || s == "Z"
+}
+
 // signed reads an offset with a sign, of n bytes.
 func (p *written) signed() (offset time.Duration, n int, ok bool) {
 	before := len(p.rest)

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"math/big"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
@@ -93,7 +93,7 @@ func (m *Meter) Count(ctx context.Context, o scope.Owner, model string, estimate
 	if err != nil {
 		return err
 	}
-	ctx = engine.Apart(ctx) // the call costs what it costs, whatever becomes of the request that it is made for
+	ctx = part.Apart(ctx, true) // the call costs what it costs, whatever becomes of the request that it is made for
 	held, err := m.hold(ctx, o, cost)
 	if err != nil {
 		return fault.Within("ask "+model, err)

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -44,8 +43,8 @@ type said struct {
 
 // kept is what a message has here beside what it says.
 type kept struct {
-	MemoryIDs []string      `json:"memory_ids,omitempty"`
-	Timestamp exchange.Time `json:"timestamp,omitzero"`
+	MemoryIDs []string `json:"memory_ids,omitempty"`
+	Timestamp Time     `json:"timestamp,omitzero"`
 }
 
 // UnmarshalJSON reads a message. A timestamp that is no time stays one of its other keys.
@@ -55,11 +54,11 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 		case "memory_ids":
 			return json.Unmarshal(value, &m.MemoryIDs) == nil
 		case "timestamp":
-			var t exchange.Time
+			var t Time
 			if json.Unmarshal(value, &t) != nil {
 				return false
 			}
-			m.At = t.Time
+			m.At = t.Time.Time
 			return true
 		}
 		return false
@@ -89,9 +88,9 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	if b = append(b[:len(b)-1], beside...); len(foreign) > 0 {
 		b = append(append(b, `,"`+messages.Foreign+`":`...), foreign...)
 	}
-	k := kept{m.MemoryIDs, exchange.Time{Time: m.At}}
+	k := kept{m.MemoryIDs, timeOf(m.At)}
 	if bytes.Contains(beside, []byte(`,"timestamp":`)) {
-		k.Timestamp = exchange.Time{} // it came with another one
+		k.Timestamp = Time{} // it came with another one
 	}
 	rest, err := json.Marshal(k)
 	if err != nil || string(rest) == "{}" {

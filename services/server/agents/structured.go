@@ -203,15 +203,23 @@ func totalUsage(c *server.Call) error {
 	return c.Reply(http.StatusOK, Usage{t.Records, t.PromptTokens, t.CompletionTokens, t.TotalTokens, t.Cost})
 }
 
+// Time is read in any form of a time, and written as the others of this dialect are.
+type Time struct{ exchange.Time }
+
+// MarshalJSON writes RFC 3339 without a fraction where there is none.
+func (t Time) MarshalJSON() ([]byte, error) { return t.Time.Time.MarshalJSON() }
+
+func timeOf(t time.Time) Time { return Time{exchange.Time{Time: t}} }
+
 // A Record is one call of a language model.
 type Record struct {
-	AgentID          string        `json:"agent_id"`
-	Model            string        `json:"model"`
-	PromptTokens     int64         `json:"prompt_tokens"`
-	CompletionTokens int64         `json:"completion_tokens"`
-	TotalTokens      int64         `json:"total_tokens"`
-	Cost             usage.USD     `json:"cost_usd"`
-	Timestamp        exchange.Time `json:"timestamp"`
+	AgentID          string    `json:"agent_id"`
+	Model            string    `json:"model"`
+	PromptTokens     int64     `json:"prompt_tokens"`
+	CompletionTokens int64     `json:"completion_tokens"`
+	TotalTokens      int64     `json:"total_tokens"`
+	Cost             usage.USD `json:"cost_usd"`
+	Timestamp        Time      `json:"timestamp"`
 }
 
 func addUsage(c *server.Call) error {
@@ -228,12 +236,12 @@ func addUsage(c *server.Call) error {
 	}
 	r, err := c.DB.Usage().Add(c.Context(), usage.Record{
 		Owner: o, Model: in.Model, PromptTokens: in.PromptTokens, CompletionTokens: in.CompletionTokens,
-		TotalTokens: in.TotalTokens, Cost: in.Cost, Time: in.Timestamp.Time,
+		TotalTokens: in.TotalTokens, Cost: in.Cost, Time: in.Timestamp.Time.Time,
 	}, nil)
 	if err != nil {
 		return err
 	}
-	return c.Reply(http.StatusCreated, Record{o.Agent, r.Model, r.PromptTokens, r.CompletionTokens, r.TotalTokens, r.Cost, exchange.Time{Time: r.Time}})
+	return c.Reply(http.StatusCreated, Record{o.Agent, r.Model, r.PromptTokens, r.CompletionTokens, r.TotalTokens, r.Cost, timeOf(r.Time)})
 }
 
 // sameAgent refuses an agent in a body that is another than that of the path.

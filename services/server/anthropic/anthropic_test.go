@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -89,8 +90,8 @@ func TestRefusals(t *testing.T) {
 		{404, "POST", stores + "/memstore_none/memories", `{"path":"/a","content":""}`, "not_found_error"},
 		{404, "PUT", stores + "/x/y/z/w", "", "not_found_error"},
 		{405, "PUT", one, "", "invalid_request_error"},
-		{400, "DELETE", stores + "/" + tree.Memories, "", "invalid_request_error"},
-		{400, "POST", stores + "/" + tree.Memories + "/archive", "", "invalid_request_error"},
+		{400, "DELETE", stores + "/" + products.Memories, "", "invalid_request_error"},
+		{400, "POST", stores + "/" + products.Memories + "/archive", "", "invalid_request_error"},
 		{400, "POST", one + "/memories", `{"path":"/x"}`, "invalid_request_error"},
 		{400, "POST", one + "/memories", `{"path":"x","content":""}`, "invalid_request_error"},
 		{400, "POST", one + "/memories", `{"path":"/x/../y","content":""}`, "invalid_request_error"},
@@ -104,7 +105,7 @@ func TestRefusals(t *testing.T) {
 		{400, "POST", one + "/memories/" + memoryID, `{"content":"x","precondition":{"type":"etag"}}`, "invalid_request_error"},
 		{409, "DELETE", one + "/memories/" + memoryID + "?expected_content_sha256=" + strings.Repeat("0", 64), "", codePrecondition},
 		{404, "GET", one + "/memories/mem_none", "", "not_found_error"},
-		{404, "GET", stores + "/" + tree.Memories + "/memories/" + memoryID, "", "not_found_error"},
+		{404, "GET", stores + "/" + products.Memories + "/memories/" + memoryID, "", "not_found_error"},
 		{404, "GET", one + "/memory_versions/memver_none", "", "not_found_error"},
 		{404, "POST", one + "/memory_versions/none/redact", "", "not_found_error"},
 		{400, "POST", one + "/memory_versions/" + head + "/redact", "", "invalid_request_error"},
@@ -170,7 +171,7 @@ func TestIsolation(t *testing.T) {
 		}
 		s.ask(404, key, "POST", one+"/memory_versions/"+version+"/redact", "")
 		s.ask(404, key, "DELETE", one, "")
-		s.ask(404, key, "GET", stores+"/"+tree.Memories+"/memories/"+id, "")
+		s.ask(404, key, "GET", stores+"/"+products.Memories+"/memories/"+id, "")
 	}
 	s.errorOf(403, ada, "GET", stores+"?user=bob", "")
 	s.errorOf(403, secrets["run"], "GET", stores, "")
@@ -185,7 +186,7 @@ func TestMemoryTool(t *testing.T) {
 	tool := &tree.Tree{DB: s.db, Owner: scope.Owner{User: "default"}}
 	_, err := tool.Run(t.Context(), tree.Command{Command: "create", Path: "/memories/a/b", FileText: "tea\n"})
 	testdb.NoError(t, err)
-	one := stores + "/" + tree.Memories
+	one := stores + "/" + products.Memories
 	m := s.ask(200, "", "GET", one+"/memories?view=full", "")["data"].([]any)[0].(map[string]any)
 	if m["path"] != "/a/b" || m["content"] != "tea\n" || m["content_size_bytes"] != 4.0 {
 		t.Fatal(m)

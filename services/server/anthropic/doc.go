@@ -1,7 +1,7 @@
 // Package anthropic has the memory stores of Anthropic's API as a dialect of the server: stores,
 // memories by path, their versions, and what erases a version, over the notes of an owner.
 //
-// A store is a tree of notes, see package tree. One is always there, [tree.Memories]: its memories
+// A store is a tree of notes, see package tree. One is always there, [products.Memories]: its memories
 // are the files that a model sees with the memory tool.
 //
 // docs/server/anthropic.md says what works, and what differs.
@@ -12,6 +12,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -127,7 +128,7 @@ func fail(w http.ResponseWriter, _ *http.Request, f *server.Failure) {
 		told.Type = codePrecondition
 	}
 	if taken, ok := errors.AsType[*tree.Taken](f.Err); ok {
-		told.Type, told.Path, told.MemoryID = "memory_path_conflict_error", taken.Path, memoryMark+taken.File
+		told.Type, told.Path, told.MemoryID = "memory_path_conflict_error", taken.Path, products.FileMark+taken.File
 	}
 	w.Header().Set("Request-Id", f.RequestID)
 	w.Header().Set("Content-Type", "application/json")

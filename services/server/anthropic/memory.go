@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 	"github.com/seed-7aedc3ff/memdb/services/server/tree"
 )
@@ -16,7 +17,6 @@ import (
 const (
 	// maxContent bounds a memory, in bytes.
 	maxContent = 102_400
-	memoryMark = "mem_"
 	// codePrecondition is the code, and the type, of the error of a hash that is another one.
 	codePrecondition = "memory_precondition_failed_error"
 )
@@ -43,7 +43,7 @@ type shown struct {
 func show(store string, f tree.File, full bool) shown {
 	size := len(f.Content)
 	s := shown{item: item{
-		ID: memoryMark + f.ID, Type: "memory", StoreID: store, VersionID: versionMark + f.Version, Path: f.Path,
+		ID: products.FileMark + f.ID, Type: "memory", StoreID: store, VersionID: products.VersionMark + f.Version, Path: f.Path,
 		SHA256: f.SHA256(), Bytes: &size, CreatedAt: &f.CreatedAt, UpdatedAt: &f.ChangedAt,
 	}}
 	if full {
@@ -92,7 +92,7 @@ func (c *call) createMemory() error {
 // file is the memory that a request means.
 func (c *call) file(v *tree.View) (tree.File, error) {
 	id := c.R.PathValue("memory")
-	name, marked := strings.CutPrefix(id, memoryMark)
+	name, marked := strings.CutPrefix(id, products.FileMark)
 	if !marked || name == "" {
 		return tree.File{}, unknown("memory", id)
 	}
@@ -195,7 +195,7 @@ func (c *call) deleteMemory() error {
 		if err != nil {
 			return err
 		}
-		id = memoryMark + f.ID
+		id = products.FileMark + f.ID
 		if err := meets(c.R.URL.Query().Get("expected_content_sha256"), &f); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server/tree"
 )
@@ -27,23 +28,10 @@ const (
 	maxStores = 10_000
 )
 
-const (
-	storeMark = "memstore_"
-	// storesKey is what the entries of stores begin with.
-	storesKey = "memory_stores/"
-)
+const storeMark = "memstore_"
 
 // store is a memory store, as an entry has it and a client sees it.
-type store struct {
-	ID          string            `json:"id"`
-	Type        string            `json:"type"`
-	Name        string            `json:"name"`
-	Description string            `json:"description"`
-	Metadata    map[string]string `json:"metadata"`
-	CreatedAt   time.Time         `json:"created_at"`
-	UpdatedAt   time.Time         `json:"updated_at"`
-	ArchivedAt  *time.Time        `json:"archived_at"`
-}
+type store struct{ products.MemoryStore }
 
 func (s *store) check() error {
 	switch n := utf8.RuneCountInString(s.Name); {
@@ -69,21 +57,27 @@ func (c *call) now() time.Time { return c.Now().UTC().Truncate(time.Millisecond)
 
 // find is a store of an ID.
 func (c *call) find(v *tree.View, id string) (store, error) {
-	e, found, err := v.KV().Lookup(c.Context(), c.owner, storesKey+id)
+	e, found, err := v.KV().Lookup(c.Context(), c.owner, products.StoresKey+id)
 	switch {
 	case err != nil:
 		return store{}, err
 	case found:
 		return parseStore(e)
-	case id != tree.Memories:
-		return store{}, unknown("memory store", id)
 	}
-	s := store{ID: id, Type: "memory_store", Name: "memories", Description: "The files of the memory tool.", Metadata: map[string]string{}, CreatedAt: c.now()}
-	err = v.Files("/", func(f tree.File) {
+	s := store{products.MemoryStore{ID: id, Type: products.TypeMemoryStore, Name: id, Metadata: map[string]string{}, CreatedAt: c.now()}}
+	some := id == products.Memories
+	if some {
+		s.Name, s.Description = "memories", "The files of the memory tool."
+	}
+	err = v.Files("/", func(f tree.File) { // an import may bring the memories alone
+		some = true
 		if f.CreatedAt.Before(s.CreatedAt) {
 			s.CreatedAt = f.CreatedAt
 		}
 	})
+	if err == nil && !some {
+		err = unknown("memory store", id)
+	}
 	s.UpdatedAt = s.CreatedAt
 	return s, err
 }
@@ -142,7 +136,7 @@ func (c *call) reading(fn func(s store, v *tree.View) error) error {
 }
 
 func (c *call) put(e *tree.Edit, s *store) error {
-	_, err := e.KV().Put(c.Context(), c.owner, storesKey+s.ID, s, nil)
+	_, err := e.KV().Put(c.Context(), c.owner, products.StoresKey+s.ID, s, nil)
 	return err
 }
 
@@ -156,7 +150,7 @@ func (c *call) createStore() error {
 		return err
 	}
 	at := c.now()
-	s := store{ID: storeMark + rand.Text(), Type: "memory_store", Name: body.Name, Description: body.Description, Metadata: body.Metadata, CreatedAt: at, UpdatedAt: at}
+	s := store{products.MemoryStore{ID: storeMark + rand.Text(), Type: products.TypeMemoryStore, Name: body.Name, Description: body.Description, Metadata: body.Metadata, CreatedAt: at, UpdatedAt: at}}
 	if s.Metadata == nil {
 		s.Metadata = map[string]string{}
 	}
@@ -181,7 +175,7 @@ func (c *call) createStore() error {
 
 // stores are those of which there is an entry.
 func (c *call) stores(v *tree.View) (all []store, err error) {
-	for e, err := range v.KV().All(c.Context(), entries.Query{Owner: c.owner, Prefix: storesKey}) {
+	for e, err := range v.KV().All(c.Context(), entries.Query{Owner: c.owner, Prefix: products.StoresKey}) {
 		if err != nil {
 			return nil, err
 		}
@@ -209,18 +203,18 @@ func (c *call) listStores() error {
 		return invalid("include_archived: give true or false")
 	}
 	var all []store
-	err = c.tree(tree.Memories).View(c.Context(), func(v *tree.View) error {
+	err = c.tree(products.Memories).View(c.Context(), func(v *tree.View) error {
 		if all, err = c.stores(v); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(all, func(s store) bool { return s.ID == tree.Memories }) {
+		if slices.ContainsFunc(all, func(s store) bool { return s.ID == products.Memories }) {
 			return nil
 		}
 		some := false
 		if err := v.Files("/", func(tree.File) { some = true }); err != nil || !some {
 			return err
 		}
-		s, err := c.find(v, tree.Memories)
+		s, err := c.find(v, products.Memories)
 		all = append(all, s)
 		return err
 	})
@@ -294,7 +288,7 @@ func (c *call) updateStore() error {
 
 // fixed refuses what would take the store of the memory tool away.
 func fixed(s *store) error {
-	if s.ID == tree.Memories {
+	if s.ID == products.Memories {
 		return invalid("the memory store %s is that of the memory tool and stays; delete its memories instead", s.ID)
 	}
 	return nil
@@ -328,7 +322,7 @@ func (c *call) deleteStore() error {
 		if err := e.Clear(); err != nil {
 			return err
 		}
-		return e.KV().Delete(c.Context(), c.owner, storesKey+id)
+		return e.KV().Delete(c.Context(), c.owner, products.StoresKey+id)
 	})
 	if err != nil {
 		return err

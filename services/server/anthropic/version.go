@@ -10,10 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/services/server/tree"
 )
-
-const versionMark = "memver_"
 
 // actor is who did something.
 type actor struct {
@@ -47,7 +46,7 @@ type shownVersion struct {
 
 func showVersion(store string, v tree.Version, full bool) shownVersion {
 	s := shownVersion{
-		ID: versionMark + v.ID, Type: "memory_version", StoreID: store, MemoryID: memoryMark + v.File, Operation: v.Operation,
+		ID: products.VersionMark + v.ID, Type: "memory_version", StoreID: store, MemoryID: products.FileMark + v.File, Operation: v.Operation,
 		CreatedAt: v.At, CreatedBy: actorOf(v.By), RedactedAt: v.RedactedAt, RedactedBy: actorOf(v.RedactedBy),
 	}
 	if v.RedactedAt == nil {
@@ -84,7 +83,7 @@ func (c *call) listVersions() error {
 	err = c.reading(func(s store, v *tree.View) error {
 		var all []tree.Version
 		err := v.Versions(func(of tree.Version) {
-			if !others && (file == "" || file == memoryMark+of.File) && (key == "" || key == of.By) && (operation == "" || operation == of.Operation) && p.has(of.At) {
+			if !others && (file == "" || file == products.FileMark+of.File) && (key == "" || key == of.By) && (operation == "" || operation == of.Operation) && p.has(of.At) {
 				all = append(all, of)
 			}
 		})
@@ -105,7 +104,7 @@ func (c *call) listVersions() error {
 // ofVersion is the ID of the version that a request means.
 func (c *call) ofVersion() (string, error) {
 	id := c.R.PathValue("version")
-	name, marked := strings.CutPrefix(id, versionMark)
+	name, marked := strings.CutPrefix(id, products.VersionMark)
 	if !marked || name == "" || len(name) > maxName {
 		return "", unknown("memory version", id)
 	}
@@ -125,7 +124,7 @@ func (c *call) getVersion() error {
 	err = c.reading(func(s store, v *tree.View) error {
 		of, is, err := v.Version(id)
 		if err == nil && !is {
-			err = unknown("memory version", versionMark+id)
+			err = unknown("memory version", products.VersionMark+id)
 		}
 		found = showVersion(s.ID, of, full)
 		return err
@@ -150,7 +149,7 @@ func (c *call) redactVersion() error {
 	}
 	v, err := c.tree(of).Redact(c.Context(), id)
 	if errors.Is(err, tree.ErrPresent) {
-		return invalid("the version %s%s is the present one of its memory; change or delete the memory first", versionMark, id)
+		return invalid("the version %s%s is the present one of its memory; change or delete the memory first", products.VersionMark, id)
 	}
 	if err != nil {
 		return err

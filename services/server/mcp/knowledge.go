@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -51,13 +51,6 @@ type unknownEntity struct{ name string }
 
 func (e *unknownEntity) Error() string { return "Entity with name " + e.name + " not found" }
 
-// kept are the properties that the tools read and write. Order is the place of an entity or a
-// relation among the others: graphs keep theirs by types and ends.
-type kept struct {
-	Observations []string `json:"observations,omitempty"`
-	Order        int64    `json:"order,omitempty"`
-}
-
 // lastOrder is the greatest order that this process, which alone has the database, has given.
 var lastOrder atomic.Int64
 
@@ -70,26 +63,6 @@ func (k *knowledge) order() int64 {
 			return next
 		}
 	}
-}
-
-// propertiesOf reads them; others than the tools may have written something else.
-func propertiesOf(raw json.RawMessage) (p kept) {
-	if json.Unmarshal(raw, &p) != nil {
-		return kept{}
-	}
-	return p
-}
-
-// named reports whether an entity is one for the tools. What stands for an end of a relation alone
-// has no name.
-func named(e *graph.Entity) bool { return e.Name != "" || e.Type != "" }
-
-func nodeOf(e *graph.Entity) node {
-	n := node{Name: e.ID, EntityType: e.Type, Observations: propertiesOf(e.Properties).Observations}
-	if n.Observations == nil {
-		n.Observations = []string{}
-	}
-	return n
 }
 
 // placed is a value with its place among others.
@@ -105,10 +78,6 @@ func inOrder[T any](all []placed[T]) []T {
 		values[i] = all[i].value
 	}
 	return values
-}
-
-func place[T any](value T, p json.RawMessage, created time.Time) placed[T] {
-	return placed[T]{value, cmp.Or(propertiesOf(p).Order, created.UnixMicro())}
 }
 
 // maxRead bounds what one answer has, in bytes.
@@ -133,14 +102,16 @@ func readFrom(ctx context.Context, g graph.Graph, owner memory.Owner) (known, er
 		return nil
 	}
 	err := g.Each(ctx, owner, func(e graph.Entity) error {
-		if !named(&e) {
+		n, order, shown := products.NodeOf(&e)
+		if !shown {
 			return nil
 		}
-		nodes = append(nodes, place(nodeOf(&e), e.Properties, e.CreatedAt))
+		nodes = append(nodes, placed[node]{node{n.Name, n.Type, n.Observations}, order})
 		return grow(len(e.ID) + len(e.Type) + len(e.Properties))
 	}, func(r graph.Relation) error {
-		arcs = append(arcs, place(arc{r.From, r.To, r.Type}, r.Properties, r.CreatedAt))
-		return grow(len(r.From) + len(r.To) + len(r.Type))
+		a, order := products.ArcOf(&r)
+		arcs = append(arcs, placed[arc]{arc{a.From, a.To, a.Type}, order})
+		return grow(len(a.From) + len(a.To) + len(a.Type))
 	})
 	return known{inOrder(nodes), inOrder(arcs)}, err
 }
@@ -216,23 +187,20 @@ func arcOf(o map[string]any) arc {
 	return arc{o["from"].(string), o["to"].(string), o["relationType"].(string)}
 }
 
-// find is the entity of a name, nil where there is none for the tools.
-func find(ctx context.Context, g graph.Graph, owner memory.Owner, name string) (*graph.Entity, error) {
-	if name == "" {
-		return nil, nil
-	}
-	found, err := g.GetAll(ctx, owner, []string{name}, 0)
-	if err != nil || len(found) == 0 || !named(&found[0]) {
-		return nil, err
-	}
-	return &found[0], nil
-}
+// kept is the arc as it is kept.
+func (a arc) kept() *products.Arc { return &products.Arc{From: a.From, To: a.To, Type: a.RelationType} }
 
-func encode(p kept) json.RawMessage { return schemaOf(p) }
-
-// withObservations are properties in which an empty list takes the place of the one that is there.
-func withObservations(observations []string) json.RawMessage {
-	return schemaOf(map[string][]string{"observations": observations})
+// find is the entity of a name with its observations, nil where there is none for the tools.
+func find(ctx context.Context, g graph.Graph, owner memory.Owner, name string) (*graph.Entity, []string, error) {
+	found, err := g.GetAll(ctx, owner, []string{products.NodeID(name)}, 0)
+	if err != nil || len(found) == 0 {
+		return nil, nil, err
+	}
+	n, _, shown := products.NodeOf(&found[0])
+	if !shown {
+		return nil, nil, nil
+	}
+	return &found[0], n.Observations, nil
 }
 
 func (k *knowledge) createEntities(ctx context.Context, args map[string]any) (content, structured any, err error) {
@@ -242,7 +210,7 @@ func (k *knowledge) createEntities(ctx context.Context, args map[string]any) (co
 		var b graph.Batch
 		for _, o := range objects(args["entities"]) {
 			n := node{o["name"].(string), o["entityType"].(string), texts(o["observations"])}
-			there, err := find(ctx, g, k.owner, n.Name)
+			there, _, err := find(ctx, g, k.owner, n.Name)
 			if err != nil {
 				return err
 			}
@@ -251,25 +219,19 @@ func (k *knowledge) createEntities(ctx context.Context, args map[string]any) (co
 			}
 			seen[n.Name] = true
 			added = append(added, n)
-			b.Entities = append(b.Entities, graph.Entity{ID: n.Name, Name: n.Name, Type: n.EntityType, Properties: encode(kept{n.Observations, k.order()})})
+			e, err := (&products.Node{Name: n.Name, Type: n.EntityType, Observations: n.Observations}).Entity(k.order())
+			if err != nil {
+				return err
+			}
+			b.Entities = append(b.Entities, e)
 		}
-		if err := noEmpty(b.Entities); err != nil || len(added) == 0 {
-			return err
+		if len(added) == 0 {
+			return nil
 		}
 		_, err := g.Write(ctx, k.owner, b, nil)
 		return err
 	})
 	return added, map[string]any{"entities": added}, err
-}
-
-// noEmpty refuses an entity without a name, of which a graph would make one with a name of its own.
-func noEmpty(all []graph.Entity) error {
-	for i := range all {
-		if all[i].ID == "" {
-			return &memory.Error{Kind: memory.ErrInvalid, What: "create entities", Why: "the name of one is empty", Do: "give it a name"}
-		}
-	}
-	return nil
 }
 
 func (k *knowledge) createRelations(ctx context.Context, args map[string]any) (content, structured any, err error) {
@@ -279,20 +241,22 @@ func (k *knowledge) createRelations(ctx context.Context, args map[string]any) (c
 		var b graph.Batch
 		for _, o := range objects(args["relations"]) {
 			a := arcOf(o)
-			r := graph.Relation{From: a.From, Type: a.RelationType, To: a.To}
-			if err := r.Check(); err != nil {
-				return err
+			if seen[a] {
+				continue
 			}
-			there, err := g.Relations(ctx, k.owner, a.From, a.RelationType, a.To, graph.State{})
+			r, err := a.kept().Relation(k.order())
 			if err != nil {
 				return err
 			}
-			if len(there) > 0 || seen[a] {
+			there, err := g.Relations(ctx, k.owner, r.From, r.Type, r.To, graph.State{})
+			if err != nil {
+				return err
+			}
+			if len(there) > 0 {
 				continue
 			}
 			seen[a] = true
 			added = append(added, a)
-			r.Properties = encode(kept{Order: k.order()})
 			b.Relations = append(b.Relations, r)
 		}
 		if len(added) == 0 {
@@ -340,7 +304,7 @@ func (k *knowledge) change(ctx context.Context, all []map[string]any, fn func(o 
 		g := tx.Graph()
 		for _, o := range all {
 			name := o["entityName"].(string)
-			e, err := find(ctx, g, k.owner, name)
+			e, there, err := find(ctx, g, k.owner, name)
 			switch {
 			case err != nil:
 				return err
@@ -349,12 +313,15 @@ func (k *knowledge) change(ctx context.Context, all []map[string]any, fn func(o 
 			case e == nil:
 				continue
 			}
-			there := propertiesOf(e.Properties).Observations
 			next := fn(o, there)
 			if slices.Equal(there, next) {
 				continue
 			}
-			if _, err := g.Put(ctx, k.owner, graph.Entity{ID: e.ID, Properties: withObservations(next)}, nil, nil); err != nil {
+			properties, err := products.Observed(next)
+			if err != nil {
+				return err
+			}
+			if _, err := g.Put(ctx, k.owner, graph.Entity{ID: e.ID, Properties: properties}, nil, nil); err != nil {
 				return err
 			}
 		}
@@ -366,11 +333,11 @@ func (k *knowledge) deleteEntities(ctx context.Context, args map[string]any) (co
 	err = k.db.Update(ctx, func(tx *engine.Tx) error {
 		g, ends, seen := tx.Graph(), map[string]bool{}, map[string]bool{}
 		for _, name := range texts(args["entityNames"]) {
-			if seen[name] || name == "" {
+			if seen[name] {
 				continue
 			}
 			seen[name] = true
-			there, err := g.GetAll(ctx, k.owner, []string{name}, 0)
+			there, err := g.GetAll(ctx, k.owner, []string{products.NodeID(name)}, 0)
 			if err != nil {
 				return err
 			}
@@ -395,11 +362,11 @@ func (k *knowledge) deleteRelations(ctx context.Context, args map[string]any) (c
 	err = k.db.Update(ctx, func(tx *engine.Tx) error {
 		g, ends := tx.Graph(), map[string]bool{}
 		for _, o := range objects(args["relations"]) {
-			a := arcOf(o)
-			if r := (&graph.Relation{From: a.From, Type: a.RelationType, To: a.To}); r.Check() != nil {
-				continue // there can be none like it
+			r, err := arcOf(o).kept().Relation(0)
+			if err != nil {
+				return err
 			}
-			there, err := g.Relations(ctx, k.owner, a.From, a.RelationType, a.To, graph.State{})
+			there, err := g.Relations(ctx, k.owner, r.From, r.Type, r.To, graph.State{})
 			if err != nil {
 				return err
 			}
@@ -408,7 +375,7 @@ func (k *knowledge) deleteRelations(ctx context.Context, args map[string]any) (c
 					return err
 				}
 			}
-			ends[a.From], ends[a.To] = true, true
+			ends[r.From], ends[r.To] = true, true
 		}
 		return k.prune(ctx, g, ends)
 	})
@@ -445,7 +412,7 @@ func (k *knowledge) prune(ctx context.Context, g graph.Graph, ends map[string]bo
 		return err
 	}
 	for i := range found {
-		if named(&found[i]) {
+		if _, _, shown := products.NodeOf(&found[i]); shown {
 			continue
 		}
 		page, err := g.Neighbours(ctx, k.owner, found[i].ID, graph.NeighbourQuery{Limit: 1})

@@ -3,12 +3,12 @@ package mem0
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
@@ -119,16 +119,16 @@ func (c *call) add(a *adding) (*outcome, error) {
 		}
 		return nil, &server.Failure{Status: http.StatusBadRequest, Code: "scope", Message: why, Err: errNoEntity}
 	}
-	metadata, err := a.metadata()
+	made, err := a.memory()
 	if err != nil {
 		return nil, err
 	}
 	done := &outcome{scope: s, begun: c.Now()}
 	inferred := (a.Infer == nil || *a.Infer) && c.Facts != nil && c.Facts.LLM != nil
 	if inferred {
-		err = c.infer(done, a, messages, metadata)
+		err = c.infer(done, a, messages, made.Metadata)
 	} else {
-		err = c.keep(done, a, messages, metadata)
+		err = c.keep(done, a, messages, made.Metadata)
 	}
 	if err != nil {
 		return nil, err
@@ -162,29 +162,15 @@ func (c *call) messages(b json.RawMessage) (facts.Messages, error) {
 	return m, nil
 }
 
-// metadata is that of each memory, with what mem0 knows beside it.
-func (a *adding) metadata() (map[string]any, error) {
-	if a.Metadata[MetadataKey] != nil {
-		return nil, invalid(doingAdd, fmt.Sprintf("the metadata has the key %q, which is the server's", MetadataKey), "name it differently")
-	}
-	more := map[string]any{}
-	if app := value(a.App); app != "" {
-		more["app_id"] = app
-	}
-	if date := value(a.Expiration); date != "" {
-		if _, err := day("the date of expiry", date); err != nil {
-			return nil, err
+// memory is what each message or fact becomes, without a text.
+func (a *adding) memory() (memory.Memory, error) {
+	p := products.Mem0{App: value(a.App), Expiration: value(a.Expiration), Immutable: a.Immutable, Metadata: a.Metadata}
+	if p.Expiration != "" {
+		if _, err := day("the date of expiry", p.Expiration); err != nil {
+			return memory.Memory{}, err
 		}
-		more["expiration_date"] = date
 	}
-	if a.Immutable {
-		more["immutable"] = true
-	}
-	all := plain(a.Metadata)
-	if len(more) > 0 {
-		all[MetadataKey] = more
-	}
-	return all, nil
+	return p.Memory()
 }
 
 // infer has a language model take the facts out of a conversation.
@@ -217,7 +203,7 @@ func (c *call) infer(done *outcome, a *adding, messages facts.Messages, metadata
 
 // changeable holds for the memories that a model may see and change.
 func changeable(c *call) filter.Filter {
-	return filter.And(c.unexpired(), filter.Not(filter.Eq(own+"immutable", true)))
+	return filter.And(c.unexpired(), filter.Not(filter.Eq(own+products.Mem0Immutable, true)))
 }
 
 // revive shows a memory again that has expired and was told once more.
@@ -226,19 +212,13 @@ func (c *call) revive(s memory.Scope, id string, metadata map[string]any) error 
 	if errors.Is(err, memory.ErrNotFound) {
 		return nil // somebody has deleted it meanwhile
 	}
-	if err != nil || !expired(c, &m) {
+	if err != nil || !products.Mem0Expired(&m, c.Now()) {
 		return err
 	}
 	_, err = c.DB.Memories().Update(c.Context(), m.Scope, m.ID, memory.Patch{MergeMetadata: map[string]any{
-		MetadataKey: map[string]any{"expiration_date": extra(metadata)["expiration_date"]},
+		products.Mem0Field: map[string]any{products.Mem0Expiration: products.Mem0More(metadata)[products.Mem0Expiration]},
 	}})
 	return err
-}
-
-// expired reports whether the day of expiry of a memory has passed.
-func expired(c *call, m *memory.Memory) bool {
-	date, ok := extra(m.Metadata)["expiration_date"].(string)
-	return ok && date < c.Now().UTC().Format(dateForm)
 }
 
 // keep stores each message of a user, an assistant or a tool as it is, in one commit.

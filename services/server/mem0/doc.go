@@ -5,9 +5,9 @@
 //
 // A memory of mem0 is a memory of the kind fact. The routes see, change and delete facts, and leave
 // messages, notes and archives of the same database alone. Ids of users, agents and runs are memdb's
-// users, agents and runs. What mem0 has beside them lies in the metadata, in an object under
-// [MetadataKey]: the ID of the app, the date of expiry, whether it is immutable, the feedback. A
-// memory that has expired is hidden and stays where it is: show_expired shows it.
+// users, agents and runs. Package products says where the rest of a memory of mem0 is kept: the app,
+// the date of expiry, whether it is immutable, the feedback. A memory that has expired is hidden
+// and stays where it is: show_expired shows it.
 //
 // # Which client it is
 //

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
@@ -41,7 +42,7 @@ func countEntities(ctx context.Context, tx *engine.Tx, s *selection) (entities, 
 			return e, err
 		}
 		e.memories++
-		app, _ := extra(m.Metadata)["app_id"].(string)
+		app, _ := products.Mem0More(m.Metadata)[products.Mem0App].(string)
 		for _, of := range []entityKey{{"user", m.User}, {"agent", m.Agent}, {"app", app}, {"run", m.Run}} {
 			if of.name != "" {
 				e.add(of, &m)

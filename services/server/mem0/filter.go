@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -17,11 +18,11 @@ import (
 const (
 	doingFilter = "read the filters"
 	// own is where mem0's part of the metadata lies, for a filter.
-	own = "metadata." + MetadataKey + "."
+	own = "metadata." + products.Mem0Field + "."
 	// wildcard stands for any value that there is.
 	wildcard = "*"
 	// dateForm is how mem0 writes a day.
-	dateForm = time.DateOnly
+	dateForm = products.Mem0DayForm
 )
 
 // wanted is what a filter of mem0 asks for.
@@ -285,7 +286,7 @@ func scalarOrList(field string, b json.RawMessage) (any, error) {
 }
 
 // ids are the fields of entities, as mem0 and as memdb names them.
-var ids = map[string]string{"user_id": "user", "agent_id": "agent", "run_id": "run", "app_id": own + "app_id"}
+var ids = map[string]string{"user_id": "user", "agent_id": "agent", "run_id": "run", "app_id": own + products.Mem0App}
 
 // fieldOf is the field of memdb that one of mem0 stands for. What mem0 has no name for is metadata.
 func fieldOf(field string) string {
@@ -301,7 +302,7 @@ func fieldOf(field string) string {
 		return field
 	case "timestamp":
 		return "created_at"
-	case "expiration_date", "immutable", "feedback":
+	case products.Mem0Expiration, products.Mem0Immutable, products.Mem0Feedback, products.Mem0FeedbackReason, products.Mem0Actor:
 		return own + field
 	}
 	return "metadata." + strings.TrimPrefix(field, "metadata.")
@@ -314,7 +315,32 @@ var operators = map[string]func(field string, v any) filter.Filter{
 
 // condition is what is asked of a field.
 func condition(field, op string, v any) (wanted, error) {
-	name, w := fieldOf(field), anything()
+	if field == products.Mem0Categories {
+		return ofCategories(op, v)
+	}
+	return conditionOf(field, fieldOf(field), op, v)
+}
+
+// ofCategories is a condition of the categories: those that mem0 gave a memory, or those of the
+// metadata of a client.
+func ofCategories(op string, v any) (wanted, error) {
+	given, err := conditionOf(products.Mem0Categories, own+products.Mem0Categories, op, v)
+	if err != nil {
+		return given, err
+	}
+	named, err := conditionOf(products.Mem0Categories, "metadata."+products.Mem0Categories, op, v)
+	w := anything()
+	if op == "ne" || op == "nin" {
+		w.filter = filter.And(given.filter, named.filter)
+	} else {
+		w.filter = filter.Or(given.filter, named.filter)
+	}
+	return w, err
+}
+
+// conditionOf is what is asked of a field of mem0 that memdb has under a name.
+func conditionOf(field, name, op string, v any) (wanted, error) {
+	w := anything()
 	if name == "created_at" || name == "updated_at" {
 		var err error
 		if v, err = eachValue(v, readTime); err != nil {

@@ -1,13 +1,13 @@
 package mem0
 
 import (
-	"crypto/md5" // the hash of a documented interface, not a protection
-	"encoding/hex"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -25,25 +25,13 @@ type item struct {
 	Categories     []string       `json:"categories"`
 	Immutable      bool           `json:"immutable"`
 	ExpirationDate *string        `json:"expiration_date"`
+	Role           string         `json:"role"`
+	Actor          string         `json:"actor_id,omitempty"`
 	Score          *float64       `json:"score,omitempty"`
 	CreatedAt      time.Time      `json:"created_at"`
 	UpdatedAt      time.Time      `json:"updated_at"`
-}
 
-// extra is what mem0 knows of a memory and memdb does not, as it lies under MetadataKey.
-func extra(metadata map[string]any) map[string]any {
-	m, _ := metadata[MetadataKey].(map[string]any)
-	return m
-}
-
-// plain is the metadata that a client has given.
-func plain(metadata map[string]any) map[string]any {
-	m := maps.Clone(metadata)
-	delete(m, MetadataKey)
-	if m == nil {
-		m = map[string]any{}
-	}
-	return m
+	more map[string]any
 }
 
 // orNull is a text, nil for an empty one.
@@ -55,27 +43,31 @@ func orNull(text string) *string {
 }
 
 func newItem(m *memory.Memory) item {
-	sum := md5.Sum([]byte(m.Text))
-	more := extra(m.Metadata)
+	of := products.Mem0Of(m)
 	it := item{
-		ID: m.ID, Memory: m.Text, Hash: hex.EncodeToString(sum[:]),
-		User: orNull(m.User), Agent: orNull(m.Agent), Run: orNull(m.Run), Session: orNull(m.Run),
-		Metadata: plain(m.Metadata), Categories: []string{}, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt,
+		ID: m.ID, Memory: m.Text, Hash: cmp.Or(of.Hash, products.Mem0Hash(m.Text)),
+		User: orNull(m.User), Agent: orNull(m.Agent), App: orNull(of.App), Run: orNull(m.Run), Session: orNull(m.Run),
+		Metadata: of.Metadata, Categories: of.Categories, Immutable: of.Immutable, ExpirationDate: orNull(of.Expiration),
+		Role: of.Role, Actor: of.Actor, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, more: of.More,
 	}
-	if app, ok := more["app_id"].(string); ok {
-		it.App = &app
-	}
-	if date, ok := more["expiration_date"].(string); ok {
-		it.ExpirationDate = &date
-	}
-	it.Immutable, _ = more["immutable"].(bool)
-	list, _ := m.Metadata["categories"].([]any)
-	for _, c := range list {
-		if name, ok := c.(string); ok {
-			it.Categories = append(it.Categories, name)
-		}
+	if it.Metadata == nil {
+		it.Metadata = map[string]any{}
 	}
 	return it
+}
+
+// MarshalJSON adds the keys that mem0 has beside those of an item.
+func (it item) MarshalJSON() ([]byte, error) {
+	type known item
+	b, err := json.Marshal(known(it))
+	if err != nil || len(it.more) == 0 {
+		return b, err
+	}
+	more, err := json.Marshal(it.more)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(b[:len(b)-1], []byte(","), more[1:]), nil
 }
 
 // newItems are memories as lists have them, with the fields that were asked for, all by default.

@@ -11,13 +11,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
-const (
-	// MetadataKey is the key in the metadata of a memory under which lies what mem0 knows of it
-	// and memdb does not.
-	MetadataKey = "mem0"
-	// NoteHeader is the header that says what was done in a lesser way than was asked.
-	NoteHeader = "X-Memdb-Note"
-)
+// NoteHeader is the header that says what was done in a lesser way than was asked.
+const NoteHeader = "X-Memdb-Note"
 
 // form is which kind of client asks, and so how it is answered.
 type form int

@@ -125,7 +125,11 @@ func (l *listing) wanted() (wanted, error) {
 		for i, name := range l.Categories {
 			list[i] = name
 		}
-		parts = append(parts, hasOne("metadata.categories", list))
+		of, err := ofCategories("in", list)
+		if err != nil {
+			return w, err
+		}
+		parts = append(parts, of.filter)
 	}
 	if l.StartDate != "" {
 		t, err := parseTime(l.StartDate)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -106,7 +107,7 @@ func (c *call) selected(w wanted, expired bool) (*selection, error) {
 
 // unexpired holds for memories whose date of expiry has not passed.
 func (c *call) unexpired() filter.Filter {
-	return filter.Not(filter.Lt(own+"expiration_date", c.Now().UTC().Format(dateForm)))
+	return filter.Not(filter.Lt(own+products.Mem0Expiration, c.Now().UTC().Format(dateForm)))
 }
 
 // everyone reports whether the selection is not bound to scopes.

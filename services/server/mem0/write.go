@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
@@ -36,8 +37,8 @@ func (ch *change) check(c *call) error {
 		return c.lacks("text", "nothing is to be changed; give text, metadata or expiration_date")
 	case ch.Text != nil && strings.TrimSpace(*ch.Text) == "":
 		return invalid(doingUpdate, "the text is empty", "give a text, or delete the memory")
-	case ch.Metadata[MetadataKey] != nil:
-		return invalid(doingUpdate, fmt.Sprintf("the metadata has the key %q, which is the server's", MetadataKey), "name it differently")
+	case ch.Metadata[products.Mem0Field] != nil:
+		return invalid(doingUpdate, fmt.Sprintf("the metadata has the key %q, which is the server's", products.Mem0Field), "name it differently")
 	}
 	_, err := ch.expiration()
 	return err
@@ -65,27 +66,25 @@ func (ch *change) patch(m *memory.Memory) (memory.Patch, error) {
 	}
 	if ch.Metadata == nil {
 		if ch.Expiration != nil {
-			p.MergeMetadata = map[string]any{MetadataKey: map[string]any{"expiration_date": date}}
+			p.MergeMetadata = map[string]any{products.Mem0Field: map[string]any{products.Mem0Expiration: date}}
 		}
 		return p, nil
 	}
-	all, more := plain(ch.Metadata), map[string]any{}
-	maps.Copy(more, extra(m.Metadata))
+	more := map[string]any{}
+	maps.Copy(more, products.Mem0More(m.Metadata))
 	if ch.Expiration != nil {
-		if more["expiration_date"] = date; date == nil {
-			delete(more, "expiration_date")
+		if more[products.Mem0Expiration] = date; date == nil {
+			delete(more, products.Mem0Expiration)
 		}
 	}
-	if len(more) > 0 {
-		all[MetadataKey] = more
-	}
+	all := products.Mem0Metadata(ch.Metadata, more)
 	p.Metadata = &all
 	return p, nil
 }
 
 // change makes a change of a memory, in one commit unless a graph follows its text.
 func (c *call) change(m *memory.Memory, ch *change) (*memory.Memory, error) {
-	if fixed, _ := extra(m.Metadata)["immutable"].(bool); fixed {
+	if products.Mem0Of(m).Immutable {
 		return nil, invalid(doingUpdate, "it is immutable", "delete it, and add another one")
 	}
 	p, err := ch.patch(m)
@@ -346,7 +345,7 @@ func feedback(c *call) error {
 		return *s
 	}
 	_, err = c.DB.Memories().Update(c.Context(), m.Scope, m.ID, memory.Patch{MergeMetadata: map[string]any{
-		MetadataKey: map[string]any{"feedback": orNone(r.Feedback), "feedback_reason": orNone(r.Reason)},
+		products.Mem0Field: map[string]any{products.Mem0Feedback: orNone(r.Feedback), products.Mem0FeedbackReason: orNone(r.Reason)},
 	}})
 	if err != nil {
 		return c.unknown(err)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 )
 
 // A Command is one of the memory tool, as a model gives it. The path is that of a file or folder,
@@ -73,7 +75,7 @@ func (t *Tree) Run(ctx context.Context, c Command) (answer string, err error) {
 
 // place is the path within the tree that a command names; empty for the folder of all.
 func (t *Tree) place(path string) (string, error) {
-	rest, below := strings.CutPrefix(path, memoriesRoot)
+	rest, below := strings.CutPrefix(path, products.MemoriesRoot)
 	if !below {
 		return "", refuse("Path must start with /memories, got: %s", path)
 	}
@@ -99,7 +101,7 @@ func (t *Tree) place(path string) (string, error) {
 		return "", nil
 	}
 	at := "/" + strings.Join(segments, "/")
-	if why := pathFault(t.store(), at); why != nil {
+	if why := products.PathFault(t.store(), at); why != nil {
 		return "", refuse("The path %.200q cannot be used: %s", path, why)
 	}
 	return at, nil
@@ -154,7 +156,7 @@ func (e *Edit) create(c *Command) (string, error) {
 	_, err = e.Create(at, c.FileText)
 	if taken, ok := errors.AsType[*Taken](err); ok {
 		if strings.HasPrefix(at, taken.Path+"/") {
-			return "", refuse("The path %s is not a directory.", memoriesRoot+taken.Path)
+			return "", refuse("The path %s is not a directory.", products.MemoriesRoot+taken.Path)
 		}
 		return "", refuse("File %s already exists", c.Path)
 	}
@@ -313,12 +315,12 @@ func (e *Edit) rename(c *Command) (string, error) {
 	}
 	for _, f := range files {
 		path := to + f.Path[len(from):]
-		if why := pathFault(e.t.store(), path); why != nil {
-			return "", refuse("The path %.200q cannot be used: %s", memoriesRoot+path, why)
+		if why := products.PathFault(e.t.store(), path); why != nil {
+			return "", refuse("The path %.200q cannot be used: %s", products.MemoriesRoot+path, why)
 		}
 		_, err := e.Change(f, path, f.Content)
 		if taken, ok := errors.AsType[*Taken](err); ok {
-			return "", refuse("The path %s is not a directory.", memoriesRoot+taken.Path)
+			return "", refuse("The path %s is not a directory.", products.MemoriesRoot+taken.Path)
 		}
 		if err != nil {
 			return "", err

@@ -1,18 +1,19 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -24,7 +25,7 @@ type Tree struct {
 	DB *engine.DB
 	// Owner is whose they are.
 	Owner scope.Owner
-	// Store is [Memories], or the ID of another store. Empty is Memories.
+	// Store is [products.Memories], or the ID of another store. Empty is products.Memories.
 	Store string
 	// By is who changes them, as versions tell: the ID of a key, or empty.
 	By string
@@ -59,25 +60,14 @@ func hash(content string) string {
 // MaxFiles bounds the files of a tree: a list reads all of them.
 const MaxFiles = 10_000
 
-// What a note has in its metadata as a file.
-const (
-	metaFile  = "file"
-	metaID    = "id"
-	metaBy    = "by"
-	metaEmpty = "empty"
-
-	// emptyText stands for an empty content, which a note cannot have.
-	emptyText = "\n"
-)
-
 func (t *Tree) store() string {
 	if t.Store == "" {
-		return Memories
+		return products.Memories
 	}
 	return t.Store
 }
 
-func (t *Tree) root() string { return rootOf(t.store()) }
+func (t *Tree) root() string { return products.FileRoot(t.store()) }
 
 func (t *Tree) now() time.Time {
 	if t.Now != nil {
@@ -88,16 +78,11 @@ func (t *Tree) now() time.Time {
 
 // fileOf is a note as a file.
 func (t *Tree) fileOf(m memory.Memory) File {
-	f := File{ID: m.ID, Version: m.ID, Path: strings.TrimPrefix(m.Name, t.root()), Content: m.Text, CreatedAt: m.CreatedAt, ChangedAt: m.UpdatedAt, note: m}
-	of, _ := m.Metadata[metaFile].(map[string]any)
-	if id, ok := of[metaID].(string); ok {
-		f.ID = id
+	of := products.FileOf(t.store(), &m)
+	return File{
+		ID: cmp.Or(of.ID, m.ID), Version: m.ID, Path: of.Path, Content: of.Content, By: of.By,
+		CreatedAt: m.CreatedAt, ChangedAt: m.UpdatedAt, note: m,
 	}
-	f.By, _ = of[metaBy].(string)
-	if empty, _ := of[metaEmpty].(bool); empty && m.Text == emptyText {
-		f.Content = ""
-	}
-	return f
 }
 
 // A View reads the files of a tree in one state.
@@ -133,7 +118,7 @@ func (v *View) At(path string) (f File, found bool, err error) {
 
 // Of is the file of an ID.
 func (v *View) Of(id string) (f File, found bool, err error) {
-	err = v.each(filter.Or(filter.Eq("id", id), filter.Eq("metadata."+metaFile+"."+metaID, id)), func(got File) {
+	err = v.each(filter.Or(filter.Eq("id", id), filter.Eq(products.FieldFileID, id)), func(got File) {
 		if got.ID == id {
 			f, found = got, true
 		}
@@ -234,7 +219,7 @@ func (t *Taken) Unwrap() error {
 
 // free returns a [Taken] where a path is taken, by another file than the one at the path from.
 func (e *Edit) free(path, from string) error {
-	if err := CheckPath(e.t.store(), path); err != nil {
+	if err := products.CheckPath(e.t.store(), path); err != nil {
 		return err
 	}
 	var taken *Taken
@@ -269,25 +254,11 @@ func (e *Edit) put(m memory.Memory, path, content, id string) (File, error) {
 	if m.AutoImportance {
 		m.Importance, m.AutoImportance = nil, false
 	}
-	m.Name, m.Text, m.UpdatedAt = e.t.root()+path, content, e.t.now()
+	m.UpdatedAt = e.t.now()
 	if id == "" {
 		m.CreatedAt = m.UpdatedAt
 	}
-	of := map[string]any{}
-	if id != "" {
-		of[metaID] = id
-	}
-	if e.t.By != "" {
-		of[metaBy] = e.t.By
-	}
-	if content == "" {
-		m.Text, of[metaEmpty] = emptyText, true
-	}
-	m.Metadata = maps.Clone(m.Metadata)
-	if m.Metadata == nil {
-		m.Metadata = map[string]any{}
-	}
-	m.Metadata[metaFile] = of
+	(&products.File{Store: e.t.store(), Path: path, Content: content, ID: id, By: e.t.By}).Keep(&m)
 	if _, err := e.tx.Memories().Store(e.ctx, m, &memory.StoreOptions{NoDedup: true}); err != nil {
 		return File{}, err
 	}

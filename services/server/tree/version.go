@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -137,7 +138,7 @@ func (v *View) Content(of *Version) error {
 			of.Content = e.NewText
 		}
 	}
-	if of.Empty && of.Content != nil && *of.Content == emptyText {
+	if of.Empty && of.Content != nil && *of.Content == products.EmptyText {
 		of.Content = new(string)
 	}
 	return nil
