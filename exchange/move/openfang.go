@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/messages"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -279,6 +280,9 @@ func (o *openFang) message(at exchange.LineError, owner scope.Owner, session str
 		return o.skip(at, errors.New("a message has no content"))
 	}
 	l := sessions.NewMessageLine(&said)
+	if text, ok := messages.OnlyText(l.Parts); ok && l.Text == "" {
+		l.Text, l.Parts = text, nil // as all of its texts are written
+	}
 	l.Session, l.User, l.Agent, l.ID, l.Role = session, owner.User, owner.Agent, id, string(roleOf(strings.ToLower(role)))
 	return o.line(at, sessions.TypeMessage, l, len(raw))
 }

@@ -347,6 +347,21 @@ func (m *Message) Style() Style {
 	return style
 }
 
+// OnlyText returns the text of a list of parts that have a type and a text and nothing else, and false
+// for any other content.
+func OnlyText(parts json.RawMessage) (string, bool) {
+	var texts []string
+	for _, raw := range elements(parts) {
+		o, _ := membersOf(raw)
+		text, ok := rawjson.String(o.get("text"))
+		if !ok || len(o) != 2 || o.text("type") != "text" {
+			return "", false
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, "\n"), len(texts) > 0
+}
+
 // TextPart is a text as a part of the style Typed.
 func TextPart(text string) json.RawMessage {
 	return slices.Concat([]byte(`{"type":"text","text":`), quote(text), []byte{'}'})

@@ -146,9 +146,9 @@ func TestUnknownForms(t *testing.T) {
 {"role":"user","content":[{"kind":"outcome","ref":"t1","said":"04 fathoms"}]}`: "[{0 1}]",
 	} {
 		all, uses := readAll(t, lines)
-		said := ""
+		var said strings.Builder
 		for i, m := range all {
-			said += m.Content()
+			said.WriteString(m.Content())
 			line := strings.Split(lines, "\n")[i]
 			kept := string(m.Parts) + string(m.Extra)
 			for _, word := range []string{"handle", "ticket", "probe_id", "ask", "tell", "said", "ref"} {
@@ -158,8 +158,8 @@ func TestUnknownForms(t *testing.T) {
 			}
 		}
 		p := Pairs(uses)
-		if got := fmt.Sprint(p.Pairs); got != want || !strings.Contains(said, "04 fathoms") || p.Unanswered+p.Orphans > 0 || len(all[1].Unknown()) == 0 {
-			t.Errorf("%s\npairs %s, %+v, says %q", lines, got, p, said)
+		if got := fmt.Sprint(p.Pairs); got != want || !strings.Contains(said.String(), "04 fathoms") || p.Unanswered+p.Orphans > 0 || len(all[1].Unknown()) == 0 {
+			t.Errorf("%s\npairs %s, %+v, says %q", lines, got, p, said.String())
 		}
 	}
 }
