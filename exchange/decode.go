@@ -131,16 +131,16 @@ func eachKey(data []byte, known []string, visit func(key string, value []byte, i
 	})
 }
 
-// known are the keys of structs by their type: they are asked for with every line.
-var known sync.Map
+// keysByType are the keys of structs: they are asked for with every line.
+var keysByType sync.Map
 
 // keysOf lists the keys that a struct is read from.
 func keysOf(t reflect.Type) []string {
-	if keys, ok := known.Load(t); ok {
+	if keys, ok := keysByType.Load(t); ok {
 		return keys.([]string)
 	}
 	keys := listKeys(t)
-	known.Store(t, keys)
+	keysByType.Store(t, keys)
 	return keys
 }
 

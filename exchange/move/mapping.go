@@ -303,7 +303,8 @@ func (o *mapping) rest() (map[string]any, error) {
 		case string(o.fields[key]) == "null" && !usual: // a missing value of a field is none
 			o.leave("null as "+key, 1)
 		case string(o.fields[key]) != "null" && key != "metadata":
-			if !strings.HasSuffix(o.mapped[key], key) { // as of the records before
+			kept, ok := strings.CutSuffix(o.mapped[key], key)
+			if !ok || !strings.HasSuffix(kept, "metadata.") { // as of the records before
 				o.mapped.Add(key, "metadata."+key)
 			}
 		}
