@@ -183,7 +183,8 @@ func TestVaults(t *testing.T) {
 		}
 		// What is no note, and the notes of others, draw no link to themselves.
 		for _, m := range []memory.Memory{
-			{ID: "kiln", Scope: memory.Scope{User: "ada"}, Text: "no note, but [[What now?]] and [[Kiln]]"}, {ID: "c", Scope: memory.Scope{User: "ada", Agent: "b"}, Kind: memory.KindNote, Name: "Kiln", Text: "[[C]]"},
+			{ID: "kiln", Scope: memory.Scope{User: "ada"}, Text: "no note, but [[What now?]] and [[Kiln]]"},
+			{ID: "c", Scope: memory.Scope{User: "ada", Agent: "b"}, Kind: memory.KindNote, Name: "Kiln", Text: "[[C]]"},
 			{ID: "d", Scope: memory.Scope{User: "a"}, Kind: memory.KindNote, Name: "C", Text: "of a"},
 		} {
 			if _, err := first.Memories().Store(t.Context(), m, nil); err != nil {
