@@ -267,7 +267,7 @@ func TestRepairReports(t *testing.T) {
 {"role":"user","parts":[]}
 {"role":"model","parts":[{"text":" "}]}
 {"role":"assistant","content":null,"tool_calls":[]}
-{"role":"assistant","content":"Yes."}`, sessions.RepairStats{EmptyRemoved: 5, UnansweredCalls: 1}, 5},
+{"role":"assistant","content":"Yes."}`, sessions.RepairStats{EmptyRemoved: 5, ConsecutiveMerged: 1, UnansweredCalls: 1}, 4},
 		{"orphans", `{"role":"user","content":"Start"}
 {"role":"assistant","tool_calls":[{"id":"c1","function":{"name":"pump"}},{"id":"c2","function":{"name":"valve"}}]}
 {"role":"tool","tool_call_id":"c1","content":"on"}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 )
 
 // chat is a conversation as ChatGPT exports it: a tree of messages, as each edit of a question
@@ -362,8 +363,8 @@ func (w *writer) savedMemories(at exchange.LineError, content fields, m *message
 		if found == nil {
 			continue
 		}
-		saved, err := time.Parse(time.DateOnly, found[1])
-		if err != nil {
+		saved, ok := scalar.Written(found[1])
+		if !ok {
 			continue // the line is in the message
 		}
 		if err := w.fact(at, found[2], saved, map[string]any{"saved_by": "bio"}, found[1], found[2]); err != nil {

@@ -44,7 +44,7 @@ func readChats(in *Input, w *writer) error {
 	if err != nil || len(bare) == 0 {
 		return err
 	}
-	return w.messagesOf(first, fields{}, bare)
+	return w.messagesOf(first, fields{}, bare, w.opts.Into.Scope.Run)
 }
 
 // anyChat gives a conversation that is one record.
@@ -54,7 +54,7 @@ func (w *writer) anyChat(at exchange.LineError, raw []byte) error {
 		if err := exchange.Decode(raw, &list); err != nil {
 			return w.skip(at, err)
 		}
-		return w.messagesOf(at, fields{}, list)
+		return w.messagesOf(at, fields{}, list, "")
 	}
 	f, err := readFields(raw)
 	if err != nil {
@@ -63,14 +63,15 @@ func (w *writer) anyChat(at exchange.LineError, raw []byte) error {
 	for _, key := range chatKeys {
 		if json.Unmarshal(f[key], &list) == nil && len(list) > 0 {
 			delete(f, key)
-			return w.messagesOf(at, f, list)
+			return w.messagesOf(at, f, list, "")
 		}
 	}
 	return w.skip(at, fmt.Errorf("it has no list of messages under %s", strings.Join(chatKeys, ", ")))
 }
 
-// messagesOf gives a conversation of messages. Keys beside them are metadata of the session.
-func (w *writer) messagesOf(at exchange.LineError, f fields, list []json.RawMessage) error {
+// messagesOf gives a conversation of messages. Keys beside them are metadata of the session. A
+// conversation without an ID is appended to the session run if that is not empty.
+func (w *writer) messagesOf(at exchange.LineError, f fields, list []json.RawMessage, run string) error {
 	c := &conversation{at: at, metadata: map[string]any{}, created: f.time(scalar.Reader{Zone: w.opts.Zone}.Time, createdKeys...)}
 	id := f.word(chatIDs...)
 	var all []*message
@@ -83,13 +84,20 @@ func (w *writer) messagesOf(at exchange.LineError, f fields, list []json.RawMess
 			}
 			continue
 		}
-		m.ID = cmp.Or(m.ID, fmt.Sprintf("message-%d", i+1))
 		content = append(content, canonical(raw))
 		all = append(all, m)
 	}
-	c.id = idOf(w.format, id)
-	if id == "" {
+	prefix := "message"
+	switch {
+	case id != "":
+		c.id = idOf(w.format, id)
+	case run != "":
+		c.id, prefix = run, w.contentID(content...) // other conversations may be in the run
+	default:
 		c.id = w.contentID(content...)
+	}
+	for i, m := range all {
+		m.ID = cmp.Or(m.ID, fmt.Sprintf("%s-%d", prefix, i+1))
 	}
 	w.describe(c, f)
 	return w.conversation(c, all)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -163,7 +164,7 @@ func Mem0Day(text string) (string, error) {
 	if n := len(Mem0DayForm); len(text) > n && (text[n] == 'T' || text[n] == ' ') {
 		day = text[:n]
 	}
-	if _, err := time.Parse(Mem0DayForm, day); err != nil {
+	if t, ok := scalar.Written(day); !ok || t.Format(Mem0DayForm) != day {
 		return "", fmt.Errorf("%.40q is no day; write it as 2026-01-31", text)
 	}
 	return day, nil

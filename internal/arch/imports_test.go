@@ -81,7 +81,7 @@ var law = map[string]row{
 	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
 
 	"exchange/move":     {floor: movers, only: []string{"engine", "entries", "exchange", "exchange/products", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/panics", "internal/race", "internal/scalar", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "github.com/ncruces/go-sqlite3", "github.com/tinylib/msgp", "go.yaml.in/yaml/v3", "golang.org/x/text"}},
-	"exchange/products": {floor: upper, only: []string{"graph", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
+	"exchange/products": {floor: upper, only: []string{"graph", "internal/scalar", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 

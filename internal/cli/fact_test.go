@@ -167,7 +167,7 @@ func TestFactsOfMany(t *testing.T) {
 func TestFactsBadInput(t *testing.T) {
 	c := newCLI(t)
 	bad := filepath.Join(t.TempDir(), "bad.json")
-	if err := os.WriteFile(bad, []byte(`[{"role":"robot","content":"x"}]`), 0o600); err != nil {
+	if err := os.WriteFile(bad, []byte(`[{"role":"user","content":"x"},7]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	add := func(args ...string) []string { return append([]string{"fact", "add"}, args...) }
@@ -181,7 +181,7 @@ func TestFactsBadInput(t *testing.T) {
 		{exitUsage, "there is no text", add("--user", "u")},
 		{exitUsage, "the text is empty", add("", "--user", "u")},
 		{exitUsage, "no other text", add("tea", "--messages", bad, "--user", "u")},
-		{exitFailed, `the role "robot"`, add("--messages", bad, "--user", "u")},
+		{exitFailed, `in the place of a message`, add("--messages", bad, "--user", "u")},
 		{exitFailed, "check the path", add("--messages", bad+"x", "--user", "u")},
 		{exitFailed, "the name of the file is empty", add("--messages", "", "--user", "u")},
 		{exitUsage, "neither true nor false", add("tea", "--user", "u", "--infer=perhaps")},

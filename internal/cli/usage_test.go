@@ -23,7 +23,7 @@ func TestUsageOfModels(t *testing.T) {
 		"total --model none":         `{"records":0,"prompt_tokens":0,"completion_tokens":0,"total_tokens":0,"cost_usd":0}`,
 		"by model --agent a2":        `{"model":"small","records":1,"prompt_tokens":0,"completion_tokens":5,"total_tokens":5,"cost_usd":2}`,
 		"by day --until 2026-11-20":  `{"day":"2026-11-19","records":1,"prompt_tokens":1200,"completion_tokens":300,"total_tokens":1500,"cost_usd":0.0123}`,
-		"by agent --since 2026-11-1": "",
+		"by agent --since 2026-11-99": "",
 		"rank":                       `{"agent_id":"a2","name":"a2","cost_usd":2,"total_tokens":5}` + "\n" + `{"agent_id":"a1","name":"researcher","cost_usd":0.012300000000000001,"total_tokens":1510}`,
 	} {
 		if want == "" {
