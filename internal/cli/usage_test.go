@@ -17,14 +17,14 @@ func TestUsageOfModels(t *testing.T) {
 	c.ok("agent", "add", "a1", "--name", "researcher", "--metadata", `{"team": "search"}`)
 	c.fails(exitFailed, "it has a manifest", "agent", "add", "a1")
 	for args, want := range map[string]string{
-		"total":                      `{"records":3,"prompt_tokens":1210,"completion_tokens":305,"total_tokens":1515,"cost_usd":2.012300000000000001}`,
-		"total --agent a1":           `{"records":2,"prompt_tokens":1210,"completion_tokens":300,"total_tokens":1510,"cost_usd":0.012300000000000001}`,
-		"total --since 2026-11-20":   `{"records":2,"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"cost_usd":2.000000000000000001}`,
-		"total --model none":         `{"records":0,"prompt_tokens":0,"completion_tokens":0,"total_tokens":0,"cost_usd":0}`,
-		"by model --agent a2":        `{"model":"small","records":1,"prompt_tokens":0,"completion_tokens":5,"total_tokens":5,"cost_usd":2}`,
-		"by day --until 2026-11-20":  `{"day":"2026-11-19","records":1,"prompt_tokens":1200,"completion_tokens":300,"total_tokens":1500,"cost_usd":0.0123}`,
+		"total":                       `{"records":3,"prompt_tokens":1210,"completion_tokens":305,"total_tokens":1515,"cost_usd":2.012300000000000001}`,
+		"total --agent a1":            `{"records":2,"prompt_tokens":1210,"completion_tokens":300,"total_tokens":1510,"cost_usd":0.012300000000000001}`,
+		"total --since 2026-11-20":    `{"records":2,"prompt_tokens":10,"completion_tokens":5,"total_tokens":15,"cost_usd":2.000000000000000001}`,
+		"total --model none":          `{"records":0,"prompt_tokens":0,"completion_tokens":0,"total_tokens":0,"cost_usd":0}`,
+		"by model --agent a2":         `{"model":"small","records":1,"prompt_tokens":0,"completion_tokens":5,"total_tokens":5,"cost_usd":2}`,
+		"by day --until 2026-11-20":   `{"day":"2026-11-19","records":1,"prompt_tokens":1200,"completion_tokens":300,"total_tokens":1500,"cost_usd":0.0123}`,
 		"by agent --since 2026-11-99": "",
-		"rank":                       `{"agent_id":"a2","name":"a2","cost_usd":2,"total_tokens":5}` + "\n" + `{"agent_id":"a1","name":"researcher","cost_usd":0.012300000000000001,"total_tokens":1510}`,
+		"rank":                        `{"agent_id":"a2","name":"a2","cost_usd":2,"total_tokens":5}` + "\n" + `{"agent_id":"a1","name":"researcher","cost_usd":0.012300000000000001,"total_tokens":1510}`,
 	} {
 		if want == "" {
 			c.fails(exitUsage, "is no time", append([]string{"usage"}, strings.Fields(args)...)...)
