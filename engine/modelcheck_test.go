@@ -110,6 +110,8 @@ func exactNumber(v any) (*big.Rat, bool) {
 		return new(big.Rat).SetString(string(b))
 	case int:
 		return new(big.Rat).SetInt64(int64(v)), true
+	case int64:
+		return new(big.Rat).SetInt64(int64(v)), true
 	}
 	return nil, false
 }
