@@ -25,7 +25,7 @@ type figure struct {
 // itself is the name of a contestant that is called as its system.
 func itself(name string) string { return name }
 
-// figureRows are those of README, each one that a chart shows, too.
+// figureRows are the rows of the table in README. A chart shows each of them, too.
 var figureRows = []figure{
 	{
 		work: "evidence of LoCoMo among the first 10 hits, without a language model", workload: "locomo", metric: "r@10", digits: 3,

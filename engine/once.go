@@ -47,7 +47,7 @@ const doingOnce = "do a request once"
 //
 // From its first write on, fn holds the writer lock of the database: it then calls nothing that
 // takes long. A call that takes several commits, such as [DB.Consolidate], [DB.Erase] or a rebuild,
-// commits by itself, and the request is recorded after it; it returns ErrInvalid after another write
+// makes its own commits, and the request is recorded after them; it returns ErrInvalid after another write
 // of fn.
 //
 // ErrInvalid: the ID is empty or longer than 512 bytes. ErrRequestID: the ID was given to another
@@ -124,7 +124,7 @@ func (a *Attempt) Context(ctx context.Context) context.Context {
 // errRepeated ends what an attempt does: the request was done before.
 var errRepeated = errors.New("the request was done before")
 
-// attemptKey is that of the attempt in a context.
+// attemptKey is the context key of an attempt.
 type attemptKey struct{}
 
 // attemptOf is the attempt that a call is a part of, nil for none.
@@ -168,7 +168,7 @@ func AfterCommit(ctx context.Context, fn func()) bool {
 	return true
 }
 
-// Repeated reports whether the request was done before, so that the answer is that of then.
+// Repeated reports whether the request was done before. The answer is then the first one.
 func (a *Attempt) Repeated() bool { return a.found != nil }
 
 // opened reports whether the attempt holds the writer lock.

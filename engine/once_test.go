@@ -336,7 +336,7 @@ func TestOnceBounds(t *testing.T) {
 	_, _, err = Once(ctx, db, Request{ID: "long"}, long)
 	wantError(t, "an answer that is too long", err, fault.ErrNotRetained)
 
-	// What commits by itself comes alone, and never waits for its own request.
+	// A call that makes its own commits runs alone, and never waits for its own request.
 	_, _, err = Once(ctx, db, Request{ID: "two"}, func(ctx context.Context) (int, error) {
 		noError(t, second(db.Memories().Store(ctx, memory.Memory{Scope: scope, Text: "tea"}, nil)))
 		if err := second(db.Evict(ctx, &EvictOptions{Scope: scope})); !errors.Is(err, fault.ErrInvalid) {

@@ -39,7 +39,7 @@ func (db *DB) stayInPlace(base vfs.FS, dir string, locks ...string) error {
 	return nil
 }
 
-// inPlace looks for the folder of the database. Its error is that of Failed.
+// inPlace checks that the folder of the database is still in place. It returns the error of Failed.
 func (db *DB) inPlace() error {
 	if db.store.FS.InPlace() == nil {
 		return nil

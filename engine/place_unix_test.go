@@ -85,7 +85,7 @@ func TestPlace(t *testing.T) {
 		noError(t, err)
 		mustStore(t, other.Memories(), memory.Memory{Scope: ada, Text: "of another"})
 		before := filesIn(t, path)
-		if db.store.Flush() == nil && db.Failed() == nil { // before it looks by itself
+		if db.store.Flush() == nil && db.Failed() == nil { // before the background check
 			t.Error("tables are written into the folder of another database")
 		}
 		wantError(t, "the database", db.Failed(), fault.ErrFailed)

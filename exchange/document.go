@@ -32,8 +32,8 @@ func (d *DocumentReader) Bytes() int64 {
 }
 
 // Next returns the next record, and io.EOF after the last. The record is valid until the
-// next call. After ErrLongLine it goes on with the record behind. Any other error is one of
-// the document, and comes again.
+// next call. After ErrLongLine it continues with the following record. Any other error is final: the
+// document is malformed, and every later call returns the same error.
 func (d *DocumentReader) Next() ([]byte, error) {
 	if d.failed != nil {
 		return nil, d.failed

@@ -190,7 +190,7 @@ func TestDocumentReader(t *testing.T) {
 	}
 }
 
-// TestDocumentBound verifies that reading goes on behind a record that is too long, and that a record
+// TestDocumentBound verifies that reading continues after a record that is too long, and that a record
 // or a run of blanks without an end is an error before all of it is held.
 func TestDocumentBound(t *testing.T) {
 	const limit = 1 << 10

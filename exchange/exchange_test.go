@@ -863,7 +863,7 @@ func TestImportOfMemoryJSON(t *testing.T) {
 }
 
 // TestTimesOfLines verifies that times without an offset are in the zone of the options, and that a
-// time that stands for none is left out and counted, and not taken for now without a word.
+// time that means "not set" is left out and counted, and does not silently become now.
 func TestTimesOfLines(t *testing.T) {
 	db := open(t)
 	lines := `{"id":"a","user":"ada","text":"one","created_at":"2026-01-31 12:00:00","event_time":"31 Jan 2026 12:00 GMT","expires_at":"2099-01-31"}

@@ -208,8 +208,8 @@ type foreign struct {
 	Content string `json:"content"`
 }
 
-// ofHits are the keys that a hit of a recall has beside its memory, and Derived those of a memory that
-// follow from the others, or that a database makes by itself.
+// ofHits lists the keys that a hit has in addition to its memory. Derived lists the keys of a memory that
+// follow from other keys, or that the database sets.
 var (
 	ofHits  = []string{"score", "parts", "spans", "near", "asked"}
 	Derived = []string{"seq", "hash", "note_id", "stored_confidence", "decayed_importance"}

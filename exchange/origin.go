@@ -77,7 +77,7 @@ func (b *batch) occurs(l engine.Line) {
 }
 
 const (
-	// mostExact bounds the contents that are told apart exactly, which takes about 20 MB.
+	// mostExact bounds the contents that are counted exactly, which uses about 20 MB.
 	mostExact = 1 << 19
 	// sharedCounts are the counters that all further ones share.
 	sharedCounts = 1 << 20

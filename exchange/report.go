@@ -19,7 +19,7 @@ type Options struct {
 	// Upsert makes a record whose ID is taken by other content an update of that
 	// memory, instead of an error.
 	Upsert bool
-	// Scope fills what a record does not name: its user, its agent and its run, each by itself.
+	// Scope fills the user, the agent and the run that a record does not name, independently.
 	Scope memory.Scope
 	// ForceScope stores every record for the user and the agent of Scope, and in its run if it has
 	// one, whatever the record names.
@@ -33,7 +33,7 @@ type Options struct {
 	IntoAgent string
 	// Source begins the IDs that are made for memories without one. Empty: "json".
 	Source string
-	// Zone is that of times without an offset. nil: UTC.
+	// Zone is the zone of times without an offset. nil: UTC.
 	Zone *time.Location
 	// Origin, if it is given, is a part of those IDs: an input that is read under two origins is
 	// stored twice.

@@ -54,7 +54,7 @@ func sessionRecords(in *bufio.Reader) (s source, of string, err error) {
 // peekList is how far the begin of a list is looked for, behind blanks.
 const peekList = 512
 
-// otherLine reports whether a type is that of a line of an export which is no part of a conversation.
+// otherLine reports whether a line of an export has a type that is not part of a conversation.
 func otherLine(kind string) bool {
 	_, own := ownTypes[kind]
 	return own && kind != sessions.TypeMessage && kind != sessions.TypeMarker

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 )
 
-// decodeKnown is DecodeKnown of a line of a type. Times that stand for none, as the zero time of Go, are
+// decodeKnown is DecodeKnown of a line of a type. Times that mean "not set", as the zero time of Go, are
 // left out and counted; times without an offset are in the zone of the options.
 func (b *batch) decodeKnown(kind string, line []byte, v any) (unknown []Member, err error) {
 	unknown, err = DecodeKnown(line, v)
@@ -25,7 +25,7 @@ func (b *batch) decodeKnown(kind string, line []byte, v any) (unknown []Member, 
 	return unknown, err
 }
 
-// withoutUnset is a line without the times that stand for none, which it counts.
+// withoutUnset returns a line without the times that mean "not set", and counts them.
 func (b *batch) withoutUnset(kind string, line []byte, times []string) []byte {
 	out := []byte{'{'}
 	err := rawjson.Members(line, func(key string, value []byte) error {

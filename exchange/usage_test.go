@@ -80,7 +80,7 @@ func TestImportUsageTwice(t *testing.T) {
 	if calls, r := importUsage(t, db, lines); calls != 200 || r.Unchanged != 200 {
 		t.Errorf("after a roll-up: %d calls, %+v", calls, r)
 	}
-	// What has numbers alone cannot be told from what was rolled up, and is refused.
+	// Numbered records may be part of a roll-up, and are refused.
 	numbered := make([]string, len(exported))
 	for i, l := range exported {
 		at := strings.Index(l, `,"occurrence"`)

@@ -215,7 +215,7 @@ func (f Condition) checkKind(field Field, v any) error {
 	return fault.Invalid(doing, fmt.Sprintf("%s is %s and is compared with %s", valid.Short(f.Field), field.is, valid.Short(literal(v))), do)
 }
 
-// checkTime refuses what is no time. The instants that stand for no time are bounds like others.
+// checkTime refuses a value that is no time. Instants that mean "not set" elsewhere are valid bounds.
 func checkTime(name string, v any) error {
 	if _, err := scalar.Read(v); err != nil {
 		what, do, _ := strings.Cut(err.Error(), " is no time: ")

@@ -69,7 +69,7 @@ type look struct {
 	// that it is to be one of. nil: there is none, and values are compared as what they are.
 	when    *time.Time
 	moments map[moment]bool
-	word    string // the value of contains or prefix, as it stands in a string
+	word    string // the value of contains or prefix, as it is written in a string
 	match   *regexp.Regexp
 }
 

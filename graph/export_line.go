@@ -279,7 +279,7 @@ func (l *entityLine) Store(t part.Tx, upsert bool) (part.Outcome, error) {
 	return e.flushed(part.Updated)
 }
 
-// bare reports whether an entity only stands for an end of relations: nothing is lost where a line
+// bare reports whether an entity exists only as the end of relations: nothing is lost where a line
 // says what it is.
 func (n *node) bare() bool {
 	return n != nil && n.name == "" && n.typ == 0 && len(n.aliases) == 0 && len(n.properties) <= len("{}")

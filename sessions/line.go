@@ -128,7 +128,7 @@ func (l *MessageLine) UnmarshalJSON(b []byte) error {
 	var of struct {
 		Type string `json:"type"`
 	}
-	_ = json.Unmarshal(b, &of) // a type that is no text is that of another form
+	_ = json.Unmarshal(b, &of) // a type that is no text belongs to another form
 	*l = MessageLine{Type: TypeMessage}
 	var wrong error
 	m, err := messages.Read(b, func(key string, value []byte) bool {

@@ -148,7 +148,7 @@ func identitiesKey(v part.View, owner uint32, more int) []byte {
 	return append(ownerKey(v, kindHome, owner, 1+more), homeIdentity)
 }
 
-// identityKey is that of a record that was imported without a number: the n-th in its input of those
+// identityKey returns the key of a record that was imported without a number: the n-th in its input of those
 // with its time and its value.
 func identityKey(v part.View, owner uint32, ms uint64, value []byte, n uint64) []byte {
 	b := binary.AppendUvarint(binary.AppendUvarint(nil, n), ms)

@@ -185,7 +185,7 @@ func (c *chat) newest() string {
 	return best
 }
 
-// beginning names what a conversation begins with, which stays when it goes on: its root, and the
+// beginning identifies a conversation by its start, which stays the same when messages are added: its root, and the
 // first node behind it.
 func (c *chat) beginning() string {
 	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
@@ -355,7 +355,7 @@ func (w *writer) instructions(at exchange.LineError, content fields, m *message)
 // savedLine is a memory that ChatGPT has saved, in the list of all: "1. [2024-05-01]. Has a dog."
 var savedLine = regexp.MustCompile(`^\s*\d+\.\s+\[(\d{4}-\d\d-\d\d)\]\.?\s*(.+)$`)
 
-// savedMemories are those of the list that a model was shown: each line of it is a fact.
+// savedMemories gives a fact for each line of the list of saved memories that the model was shown.
 func (w *writer) savedMemories(at exchange.LineError, content fields, m *message) error {
 	m.Role, m.Text = "system", content.text("model_set_context")
 	for line := range strings.Lines(m.Text) {

@@ -165,7 +165,7 @@ func (w *writer) claudeMessage(c *claudeMessage) *message {
 	case text == "" || strings.Join(words, "\n") == text:
 	case len(words) == 0 && len(parts) == 0:
 		m.Text = text
-	case len(words) == 0: // it is that of the parts, as another program would show them
+	case len(words) == 0: // the text repeats the parts
 		w.leave("texts beside parts", 1)
 	case strings.TrimSpace(strings.Join(words, "\n")) != strings.TrimSpace(text):
 		w.leave("texts beside parts", 1)

@@ -51,7 +51,7 @@ type member struct {
 	at     io.ReaderAt // nil where it cannot be read at any place
 	err    error       // why it cannot be read
 	format Format
-	plain  bool // it is a text of JSON, which no format is told from
+	plain  bool // JSON of no format that is recognised
 	other  bool // it is of no kind that is read, such as an archive
 }
 

@@ -135,7 +135,7 @@ func (o *mapping) text() string {
 	return text
 }
 
-// ownTextKeys are those of textKeys that mean nothing else.
+// ownTextKeys are the textKeys with no other meaning.
 var ownTextKeys = textKeys[:3]
 
 // same drops the keys that have the value of a field again. One with another value stays, and is noted.

@@ -41,7 +41,7 @@ const (
 // stays alive.
 const noText = "\n"
 
-// noBody stands for the text of a page while its front matter is read: no key of that is the text.
+// noBody replaces the text of a page while its front matter is read: no key of that is the text.
 const noBody = "\x00"
 
 // pages are the Markdown files of a folder.

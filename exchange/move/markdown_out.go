@@ -55,7 +55,7 @@ type pageWriter struct {
 	owners map[scope.Owner]*noteNames
 }
 
-// look finds out which files there will be, so that links can be told to lead to them.
+// look collects the names of the files that will be written, so that links can be resolved to them.
 func (p *pageWriter) look(ctx context.Context, tx *engine.Tx, o *exchange.ExportOptions) error {
 	p.taken = map[string]struct{}{}
 	all := o.Scope == (memory.Scope{})
@@ -172,7 +172,7 @@ func (p *pageWriter) leads(file string, l link, to string) bool {
 	return p.files.find(file, l.target) == to
 }
 
-// mentions reports whether a text stands in a memory.
+// mentions reports whether a memory contains a text.
 func mentions(r *exchange.Record, s string) bool {
 	if strings.Contains(r.Text, s) {
 		return true

@@ -105,7 +105,7 @@ func (m *mcpWriter) line(typ string, raw []byte) (bool, error) {
 	return false, nil
 }
 
-// entity holds the line of an entity. One that only stands for an end of a relation has none.
+// entity holds the line of an entity. An entity that exists only as the end of a relation has no line.
 func (m *mcpWriter) entity(l *graph.EntityLine) (bool, error) {
 	e, _ := l.Entity()
 	n, order, shown := products.NodeOf(&e)

@@ -176,11 +176,11 @@ var mem0Items = []string{
 	products.Mem0App, products.Mem0Actor, products.Mem0Role, products.Mem0Expiration, products.Mem0Immutable, products.Mem0Categories,
 }
 
-// relates gives a relation between two names. One that does not say whose it is belongs to the
+// relates gives a relation between two names. A relation without an owner belongs to the
 // user and the agent that all memories beside it have.
 func (r *mem0Reader) relates(at exchange.LineError, f fields) error {
 	if f["user_id"] == nil && f["agent_id"] == nil && !r.begun && len(r.waiting) < mostWaiting {
-		copied := fields{} // f is valid until the reader goes on
+		copied := fields{} // f is valid until the next read
 		for key, raw := range f {
 			copied[key] = slices.Clone(raw)
 		}

@@ -316,8 +316,8 @@ func (w *writer) scope(user, agent, run string) memory.Scope {
 	return s
 }
 
-// when reads a time in any form. A missing one is the zero time, and so is one that cannot be
-// read or that stands for none, which is counted: what it is the time of is not lost for it.
+// when reads a time in any form. It returns the zero time for a missing time, and counts a time
+// that cannot be read or that means "not set": the record itself is kept.
 func (w *writer) when(v any) time.Time {
 	if v == nil || v == "" {
 		return time.Time{}

@@ -185,7 +185,7 @@ func TestTwice(t *testing.T) {
 }
 
 // TestTimes verifies that times are read in any form and in the zone that is given, and that
-// what is no time, and what stands for none, is counted and not taken for now.
+// invalid times and times that mean "not set" are counted and do not become now.
 func TestTimes(t *testing.T) {
 	zone := time.FixedZone("", 2*3600)
 	for _, c := range []struct {

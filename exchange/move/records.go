@@ -39,7 +39,7 @@ func readLines(in *Input, w *writer) error {
 // listKeys are those that a document may have its list of records under.
 var listKeys = []string{"results", "memories", "items", "data", "records", "documents", "result", "result.points", "points"}
 
-// record gives a record of JSON, whatever it stands in: a line of memdb's own, or a text or an object,
+// record reads a JSON record of any container: a line of memdb's own, or a text or an object,
 // which is a memory by the names of its keys.
 func (w *writer) record(at exchange.LineError, raw []byte) error {
 	var f fields

@@ -163,7 +163,7 @@ func (o *ownTables) key(e *memory.HistoryEntry) uint64 {
 	return o.hash(e.Scope.User, e.Scope.Agent, e.MemoryID)
 }
 
-// isGone reports whether the next history is that of a memory which the file has no more.
+// isGone reports whether the next history belongs to a memory that is not in the file.
 func (o *ownTables) isGone() bool {
 	last := &o.run[len(o.run)-1]
 	_, there := slices.BinarySearch(o.there, o.key(last))

@@ -352,7 +352,7 @@ func TestSQLiteTable(t *testing.T) {
 	}
 }
 
-// TestSQLiteRecognised verifies that a file is told by the columns that its tables really have.
+// TestSQLiteRecognised verifies that a file is recognised by the columns of its tables.
 func TestSQLiteRecognised(t *testing.T) {
 	for want, statements := range map[string][]string{
 		"sqlite 1":    {"CREATE TABLE memories (id, agent_id, content)"},

@@ -61,7 +61,7 @@ func (t *transcript) of(at exchange.LineError, id string, f fields, known ...str
 // maxRemark bounds a value in the metadata of a session.
 const maxRemark = 4 << 10
 
-// isRemark reports whether words that stand in the place of a user's are those of the program, which
+// isRemark reports whether the text of a user message was written by the program, which
 // writes them between tags.
 func isRemark(words string) bool {
 	words = strings.TrimSpace(words)
@@ -196,7 +196,7 @@ func (t *transcript) codex(at exchange.LineError, f fields, raw []byte, current 
 func (t *transcript) codexMeta(at exchange.LineError, meta fields, current *string) error {
 	id := meta.text("id")
 	if *current != "" && *current != id {
-		t.leave("lines of type session_meta", 1) // of the session that this one goes on with
+		t.leave("lines of type session_meta", 1) // of the session that this one continues
 		return nil
 	}
 	*current = id

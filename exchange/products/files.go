@@ -55,8 +55,8 @@ type File struct {
 	Path string
 	// Content may be empty.
 	Content string
-	// ID is that of the file, where it is not that of the note: the first version of a file has
-	// the ID of its note.
+	// ID identifies the file. Empty: the file has the ID of its note, as the first version of a
+	// file does.
 	ID string
 	// By is who stored this version, empty where that is not known.
 	By string

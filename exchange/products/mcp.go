@@ -165,7 +165,7 @@ func word(kept *string, as string) string {
 	return as
 }
 
-// NodeOf reads an entity as a node. ok is false for one that only stands for an end of a relation.
+// NodeOf reads an entity as a node. ok is false for an entity that exists only as the end of a relation.
 // order is its place among the others, and the time of its creation where it has none.
 func NodeOf(e *graph.Entity) (n Node, order int64, ok bool) {
 	own, words, more := read(e.Properties)

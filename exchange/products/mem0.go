@@ -37,7 +37,7 @@ const Mem0DayForm = time.DateOnly
 type Mem0 struct {
 	// Text is never empty.
 	Text string
-	// Role is that of the message, Actor who said it; either may be empty.
+	// Role is the role of the message, Actor the speaker; either may be empty.
 	Role, Actor string
 	App         string
 	// Expiration is the last day on which the memory is shown, empty for none.

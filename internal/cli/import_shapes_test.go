@@ -99,7 +99,7 @@ func inShape(t *testing.T, shape string, records []map[string]any) (name, text s
 	return "a.csv", strings.Join(rows, "\n")
 }
 
-// figures are those of a report, without those that are of the run.
+// figures are the counts of a report, without those that differ from run to run.
 func figures(report map[string]any) map[string]any {
 	out := maps.Clone(report)
 	for _, key := range []string{"seconds", "link_seconds", "dry_run", "kinds"} {

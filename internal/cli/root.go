@@ -37,7 +37,7 @@ type app struct {
 	// salvage opens a database that is damaged with what is whole.
 	salvage bool
 
-	// zone is that of times without an offset, and zoned are the flags with times so far.
+	// zone is the zone of times without an offset; zoned are the flags with times so far.
 	zone  *time.Location
 	zoned []func(scalar.Reader) error
 

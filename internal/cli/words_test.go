@@ -64,7 +64,7 @@ func TestWordsOfErrors(t *testing.T) {
 	}
 }
 
-// TestWordsOfScope verifies that what lacks an owner is told by flags, whichever command it is, and
+// TestWordsOfScope verifies that the error for a missing owner names flags in every command, and
 // not by the parameters of an interface.
 func TestWordsOfScope(t *testing.T) {
 	c := newCLI(t)

@@ -17,7 +17,7 @@ import (
 // The lock file must not be read or written: on Unix closing any handle of it
 // releases the lock. So who holds it is told by a second file.
 const (
-	// LockName is the file whose lock is that of a folder.
+	// LockName is the file whose lock protects a folder.
 	LockName   = "memdb.lock"
 	holderName = "memdb.holder"
 	// maxHolderBytes bounds what is read of a holder file.
@@ -148,7 +148,7 @@ func (l *dirLock) take(of, path string, h Holder, share func(path string, err er
 		return nil, fmt.Errorf("lock %s: %w", of, err)
 	}
 	l.file.path = path
-	l.file.info, _ = identify(l.fsys, path) // nil: it is not told from another
+	l.file.info, _ = identify(l.fsys, path) // nil: the file has no identity
 	if err := writeHolder(l.fsys, l.holderPath, h); err != nil {
 		// A full disk must not keep a database from being opened, which may be
 		// what it takes to free space. But another's name must not stay there.

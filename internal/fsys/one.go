@@ -18,7 +18,7 @@ const (
 	// FileDamaged is what Salvage has not used.
 	FileDamaged = ".damaged"
 
-	// FileLock is the file whose lock is that of the database.
+	// FileLock is the file whose lock protects the database.
 	FileLock = ".lock"
 
 	fileHolder = ".holder"

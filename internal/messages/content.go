@@ -27,7 +27,7 @@ func set(list string) map[string]bool {
 }
 
 // each calls visit for each part of a message, in the order in which it says them: the text, the
-// parts, the calls, and what is content among the other keys. key is that of Extra, or empty.
+// parts, the calls, and what is content among the other keys. key is the key within Extra, or empty.
 func (m *Message) each(visit func(key string, p *part)) {
 	if m.Text != "" {
 		visit("", &part{kind: words, text: m.Text})

@@ -16,7 +16,7 @@
 //
 // # Rules instead of lists
 //
-// What a part is follows from the words in its type, or in the key that stands for a type
+// What a part is follows from the words in its type, or in the key that replaces a type
 // ("toolUse", "functionResponse"), compared without case, "_" and "-": see kindOf. So a spelling
 // that did not exist when this was written is mostly understood. Of parts that are not understood,
 // Pairs compares the values that look like IDs.

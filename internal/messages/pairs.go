@@ -50,7 +50,7 @@ const (
 	// maxLinks bounds the values of one message that may be IDs.
 	maxLinks = 256
 	// maxShared is how many messages may share a value that is the ID of a call; one that more share
-	// is that of something else, such as the conversation.
+	// identifies something else, such as the conversation.
 	maxShared = 16
 	// linkReach and weakReach bound how far two messages that share such a value are from each
 	// other: by the key of an ID, and by any other key.

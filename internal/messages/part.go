@@ -29,7 +29,7 @@ type part struct {
 	kind kind
 	// label names a part of media.
 	label string
-	// id is that of the call, other a second one that results may name, and name that of the tool. A
+	// id identifies the call, other is a second ID that results may name, and name is the tool. A
 	// result has the ID of its call.
 	id, other, name string
 	// text are the words, or those of a thought.
@@ -216,7 +216,7 @@ func (o fields) holdsMore() bool {
 	})
 }
 
-// spelled is the type of a part, or the key that stands for it, as it is written.
+// spelled is the type of a part, or the key that replaces it, as it is written.
 func (o fields) spelled(word string) string {
 	for _, f := range o {
 		if typ, ok := rawjson.String(f.value); ok && normal(f.key) == "type" && normal(typ) == word {

@@ -333,8 +333,8 @@ var roles = map[string]string{
 	"tool": "tool", "toolmessage": "tool", "function": "tool", "functionmessage": "tool",
 }
 
-// Speaker returns the role of a memory that stands for the role of a message: user, assistant, system
-// or tool. A role that no form has is that of an agent, and so an assistant's. known is false then,
+// Speaker returns the role of a memory that corresponds to the role of a message: user, assistant, system
+// or tool. An unknown role is taken for an agent, and so for an assistant. known is false then,
 // and for an empty role, which is a user's.
 func Speaker(role string) (speaker string, known bool) {
 	if role == "" {
@@ -346,7 +346,7 @@ func Speaker(role string) (speaker string, known bool) {
 	return "assistant", false
 }
 
-// roleOfType is the role that the type of a message stands for, empty where it stands for none.
+// roleOfType returns the role that the type of a message names, empty if it names none.
 func roleOfType(typ string) string {
 	if typ == "" {
 		return ""

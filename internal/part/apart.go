@@ -2,7 +2,7 @@ package part
 
 import "context"
 
-// apartKey is that of a context whose calls are no part of an attempt at a request.
+// apartKey is the context key that marks calls which are not part of a request.
 type apartKey struct{}
 
 // Apart returns a context for what is done for a request and is no part of its commit, or with false a

@@ -27,7 +27,7 @@ func (Part) Check(c part.Checker) error {
 		if err == nil && (!found || done.Owner != owner) {
 			c.Problem("there is an answer of the request %x under owner number %d, and no request", k, owner)
 		}
-		return nil // a half that cannot be read is reported by itself
+		return nil // an unreadable half is reported separately
 	})
 }
 
@@ -46,7 +46,7 @@ func checkDone(c part.Checker, p place, value []byte) error {
 		if err == nil && (!found || r.At != p.ms) {
 			c.Problem("the order of requests by time has one of %d that is not there: %x", p.ms, p.key)
 		}
-		return nil // a half that cannot be read is reported by itself
+		return nil // an unreadable half is reported separately
 	}
 	r, err := decodeDone(value)
 	if err != nil {

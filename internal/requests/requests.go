@@ -31,7 +31,7 @@ var (
 // Name is "requests".
 func (Part) Name() string { return "requests" }
 
-// Kinds are those of the two halves of records.
+// Kinds lists the kinds of keys of the two halves of records.
 func (Part) Kinds() []part.Kind { return []part.Kind{kindDone, kindAnswer} }
 
 // Ops are none: the log says what a request did, and not that it had an ID.

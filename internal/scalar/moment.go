@@ -14,7 +14,7 @@ import (
 // TimeForms says what to write for a time.
 const TimeForms = "give RFC 3339 as 2026-01-02T15:04:05Z, a date as 2026-01-02, RFC 2822 as 2 Jan 2026 15:04:05 +0000, or seconds, milliseconds, microseconds or nanoseconds since 1970"
 
-// ErrUnset is the error of what stands for no time: the number 0; the zero time of Go and
+// ErrUnset is returned for values that mean "no time": the number 0; the zero time of Go and
 // other languages, 0001-01-01T00:00:00; and the beginning of 1970, which is how the database
 // stores that there is no time.
 var ErrUnset = errors.New("stands for no time")
@@ -69,12 +69,12 @@ func (m Moment) In(zone *time.Location) time.Time {
 // years 1 to 9999. One of a magnitude below 100,000,000 is no time but a year, a month or a
 // day that was written as a number: 2026, 202601, 20260131.
 type Reader struct {
-	// Zone is that of times without an offset, nil for UTC.
+	// Zone is the zone of times without an offset, nil for UTC.
 	Zone *time.Location
 }
 
 // Time reads a time that is to be kept or to be looked up, to the millisecond and in UTC: what
-// is finer is cut off. The two instants that stand for no time are an error that is ErrUnset.
+// is finer is cut off. The two instants that mean "no time" are ErrUnset.
 func (r Reader) Time(v any) (time.Time, error) {
 	m, err := Read(v)
 	if err != nil {
@@ -101,7 +101,7 @@ func (m Moment) End() Moment {
 	return m
 }
 
-// Since is Time of a lower bound. What stands for no time is the zero time, and bounds nothing.
+// Since is Time of a lower bound. A value that means "no time" is the zero time, and bounds nothing.
 func (r Reader) Since(v any) (time.Time, error) {
 	t, err := r.Time(v)
 	if errors.Is(err, ErrUnset) {
@@ -121,14 +121,14 @@ func (r Reader) finish(v any, m Moment) (time.Time, error) {
 	return t, nil
 }
 
-// Time is that of a Reader of UTC.
+// Time reads a time as a Reader of UTC does.
 func Time(v any) (time.Time, error) { return Reader{}.Time(v) }
 
-// End is that of a Reader of UTC.
+// End reads the end of a time as a Reader of UTC does.
 func End(v any) (time.Time, error) { return Reader{}.End(v) }
 
 // Millis is a time to compare others with, in Unix milliseconds, false for what is no time. The
-// instants that stand for no time are bounds like all others.
+// instants that mean "no time" are bounds like all others.
 func Millis(v any) (int64, bool) {
 	m, err := Read(v)
 	return m.UnixMilli(), err == nil

@@ -119,7 +119,7 @@ func TestTime(t *testing.T) {
 		{"9999-12-31T23:59:59-01:00", "check its unit", ""},
 		{"0001-01-01T00:00:00.001Z", "0001-01-01T00:00:00.001Z", ""},
 
-		// What stands for no time.
+		// Values that mean "no time".
 		{0, "stands for no time", ""},
 		{"0.0", "stands for no time", ""},
 		{"0001-01-01T00:00:00Z", "stands for no time", ""},

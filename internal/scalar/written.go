@@ -249,7 +249,7 @@ func (p *written) offset() (offset time.Duration, known, ok bool) {
 	return offset, known, p.rest == ""
 }
 
-// Offset reads an offset from UTC that stands by itself: +02:00, -0700, +02, Z.
+// Offset reads an offset from UTC without a time: +02:00, -0700, +02, Z.
 func Offset(s string) (time.Duration, bool) {
 	p := &written{rest: s}
 	offset, n, ok := p.signed()

@@ -21,7 +21,7 @@ type Message struct {
 	Content string   `json:"content"`
 }
 
-// roleTool is that of what a tool returned.
+// roleTool is the role of the result of a tool.
 const roleTool llm.Role = "tool"
 
 // UnmarshalJSON reads a message in any form of chat messages. Its content is what it says: texts,

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -107,7 +108,7 @@ func (e *endpoint) run(c *Call) error {
 		}
 		return b, err
 	})
-	if b, ok := err.(refused); ok { //nolint:errorlint // it is made above, and not wrapped
+	if b, ok := errors.AsType[refused](err); ok {
 		said, err = b, nil
 	}
 	if err != nil {
@@ -132,7 +133,7 @@ func (e *endpoint) run(c *Call) error {
 	return err
 }
 
-// refused is an answer of a handler that has refused a request by itself: nothing is committed.
+// refused is the answer of a handler that refused a request: nothing is committed.
 type refused []byte
 
 func (refused) Error() string { return "the request was refused" }

@@ -19,7 +19,7 @@ const linesOfJSON = "application/x-ndjson"
 
 func sessionRoutes() []route {
 	line := sessions.SessionLine{}
-	type MessageLine sessions.MessageLine // the keys that it names: other keys may stand beside them
+	type MessageLine sessions.MessageLine // its named keys; other keys are allowed
 	return []route{
 		{at: "GET /sessions", summary: "List sessions, those that were updated last first", reply: line, lines: true, handle: listSessions, params: ofOwner(
 			param{name: "channel", kind: text, summary: "those of this channel, archived ones included"},
