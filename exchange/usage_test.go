@@ -83,8 +83,8 @@ func TestImportUsageTwice(t *testing.T) {
 	// Numbered records may be part of a roll-up, and are refused.
 	numbered := make([]string, len(exported))
 	for i, l := range exported {
-		at := strings.Index(l, `,"occurrence"`)
-		numbered[i] = l[:at] + "}"
+		before, _, _ := strings.Cut(l, `,"occurrence"`)
+		numbered[i] = before + "}"
 	}
 	if calls, r := importUsage(t, db, numbered); calls != 200 || r.Stored != 0 || r.Skipped == 0 {
 		t.Errorf("records with numbers after a roll-up: %d calls, %+v", calls, r)

@@ -175,7 +175,7 @@ func (f fields) aliases() (all []string) {
 			case []any:
 				list = v
 			case string:
-				for _, s := range strings.Split(v, ",") {
+				for s := range strings.SplitSeq(v, ",") {
 					list = append(list, s)
 				}
 			}

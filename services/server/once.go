@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -125,9 +126,7 @@ func (e *endpoint) run(c *Call) error {
 		}
 	}
 	h := out.Header()
-	for name, values := range r.Header {
-		h[name] = values
-	}
+	maps.Copy(h, r.Header)
 	out.WriteHeader(r.Status)
 	_, err = out.Write(r.Body)
 	return err

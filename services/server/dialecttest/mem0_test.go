@@ -2,6 +2,7 @@ package dialecttest
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -55,9 +56,7 @@ func (m mem0Item) show() map[string]any {
 		"user_id": nil, "agent_id": nil, "run_id": nil, "app_id": nil, "immutable": false, "expiration_date": nil,
 		"categories": []any{}, "metadata": map[string]any{},
 	}
-	for key, value := range m {
-		want[key] = value
-	}
+	maps.Copy(want, m)
 	delete(want, "score")
 	return want
 }
