@@ -111,7 +111,7 @@ func exactNumber(v any) (*big.Rat, bool) {
 	case int:
 		return new(big.Rat).SetInt64(int64(v)), true
 	case int64:
-		return new(big.Rat).SetInt64(int64(v)), true
+		return new(big.Rat).SetInt64(v), true
 	}
 	return nil, false
 }

@@ -39,7 +39,6 @@ type onceWorld struct {
 	rng   *rand.Rand
 	clk   *testClock
 	fs    vfs.FS
-	count int
 	done  map[[2]string]*askedOnce // by client and ID, the newest
 	spent map[memory.Owner]int     // records of usage
 	said  map[memory.Owner]int     // messages

@@ -110,13 +110,11 @@ func TestForms(t *testing.T) {
 	for form, turn := range turnsOf {
 		t.Run(form, func(t *testing.T) {
 			var given []sessions.Message
-			var turns []int // where the turns begin
 			for n := range 12 {
 				ids := make([]string, 1+r.IntN(3))
 				for k := range ids {
 					ids[k] = fmt.Sprintf("call-%d-%d-%d", n, k, r.IntN(1000))
 				}
-				turns = append(turns, len(given))
 				for _, line := range turn(fmt.Sprintf("turn%02d", n), ids) {
 					var m sessions.Message
 					if err := json.Unmarshal([]byte(line), &m); err != nil {

@@ -48,8 +48,7 @@ type member struct {
 	name   string
 	size   int64
 	open   opener
-	at     io.ReaderAt // nil where it cannot be read at any place
-	err    error       // why it cannot be read
+	err    error // why it cannot be read
 	format Format
 	plain  bool // JSON of no format that is recognised
 	other  bool // it is of no kind that is read, such as an archive

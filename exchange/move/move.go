@@ -298,13 +298,6 @@ func (w *writer) skip(at exchange.LineError, err error) error {
 // leave counts something that has no place here.
 func (w *writer) leave(what string, n int) { w.left.Add(what, n) }
 
-// leaveKeys counts the keys of an object that have no place here. of says what the object is.
-func (w *writer) leaveKeys(of string, f fields) {
-	for _, key := range slices.Sorted(maps.Keys(f)) {
-		w.leave(of+": "+key, 1)
-	}
-}
-
 // scope is where a record is stored that names a user, an agent and a run, all of which may be missing.
 func (w *writer) scope(user, agent, run string) memory.Scope {
 	s := w.opts.Into.Place(memory.Scope{User: user, Agent: agent, Run: run})

@@ -339,7 +339,7 @@ func readAll(t *testing.T, f Format, in *Input) (lines []string, left map[string
 			t.Errorf("%v %v", err, item.At)
 			continue
 		}
-		var v any = item.Line
+		v := item.Line
 		if item.Memory != nil {
 			v = exchange.NewRecord(*item.Memory)
 		}

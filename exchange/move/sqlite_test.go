@@ -525,7 +525,7 @@ func TestOpenFangOdd(t *testing.T) {
 	items, left := itemsOf(t, OpenFang, in(), nil)
 	var got strings.Builder
 	for _, item := range items {
-		var v any = item.Line
+		v := item.Line
 		if item.Memory != nil {
 			v = brief(*item.Memory)
 		}

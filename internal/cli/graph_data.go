@@ -212,14 +212,14 @@ func (im *graphImport) addLine(line []byte) error {
 	if err := json.Unmarshal(line, &of); err != nil {
 		return err
 	}
-	switch {
-	case of.Type == graph.TypeEntity:
+	switch of.Type {
+	case graph.TypeEntity:
 		var l graph.FoundLine // as an export has it, or a query
 		if err := exchange.DecodeStrict(line, &l); err != nil {
 			return err
 		}
 		return im.addEntity(l.Entity())
-	case of.Type == graph.TypeRelation:
+	case graph.TypeRelation:
 		var l graph.RelationLine
 		if err := exchange.DecodeStrict(line, &l); err != nil {
 			return err

@@ -95,7 +95,7 @@ func place(v reflect.Value, zone *time.Location) {
 		}
 	case reflect.Struct:
 		if v.CanAddr() && v.CanInterface() {
-			if t, ok := v.Addr().Interface().(*Instant); ok {
+			if t, ok := reflect.TypeAssert[*Instant](v.Addr()); ok {
 				t.Time, t.naive = scalar.Moment{Time: t.Time, Naive: t.naive}.In(zone), false
 				return
 			}

@@ -85,14 +85,11 @@ func (m *Message) eachExtra(f member, calls func(string, json.RawMessage), visit
 	case "toolinvocations", "experimentalattachments", "attachments", "images", "files":
 		for _, raw := range elements(f.value) {
 			p := parsePart(raw)
-			switch {
-			case name == "toolinvocations":
-				if o, ok := membersOf(raw); ok {
-					p = part{kind: call, raw: raw}
-					p.readCall(fields(o), "toolinvocation", false)
-				}
-			default:
+			if name != "toolinvocations" {
 				p = part{kind: media, label: f.key, raw: raw}
+			} else if o, ok := membersOf(raw); ok {
+				p = part{kind: call, raw: raw}
+				p.readCall(fields(o), "toolinvocation", false)
 			}
 			visit(f.key, &p)
 		}

@@ -191,10 +191,10 @@ func typeOfWrapper(o object) string {
 // item is an item of a conversation that is no message: it is kept whole, as a part.
 func item(m *Message, o object, raw []byte, extra object) *Message {
 	p := parsePart(raw)
-	switch {
-	case p.kind == result:
+	switch p.kind {
+	case result:
 		m.Role = "tool"
-	case p.kind == words || p.kind == media:
+	case words, media:
 		m.Role = "user"
 	default:
 		m.Role = "assistant"

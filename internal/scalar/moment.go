@@ -219,15 +219,15 @@ func ofNumber(v any, n Number) (Moment, error) {
 }
 
 // since1970 is the time of so many units.
-func (n Number) since1970(unit time.Duration) time.Time {
+func (a Number) since1970(unit time.Duration) time.Time {
 	ofSecond := uint64(time.Second / unit)
-	if !n.Integer {
-		whole, part := math.Modf(n.Float / float64(ofSecond))
+	if !a.Integer {
+		whole, part := math.Modf(a.Float / float64(ofSecond))
 		micros := math.Round(part * 1e6)
 		return time.Unix(int64(whole), int64(micros)*1000).UTC()
 	}
-	seconds, part := int64(n.Magnitude/ofSecond), int64(n.Magnitude%ofSecond)*int64(unit)
-	if n.Negative {
+	seconds, part := int64(a.Magnitude/ofSecond), int64(a.Magnitude%ofSecond)*int64(unit)
+	if a.Negative {
 		seconds, part = -seconds, -part
 	}
 	return time.Unix(seconds, part).UTC()
