@@ -97,13 +97,6 @@ func (a *app) loadConfig(name string) (*config.Config, error) {
 	return config.Load(path)
 }
 
-// alone are the verbs that no other program runs: they need no database, or open it line by line.
-var alone = []string{"analyze", "backup list", "backup prune", "backup verify", "cluster", "completion", "convert", "demo", "help", "memdbctl", "restore", "shell"}
-
-func runsAlone(cmd *cobra.Command) bool {
-	return slices.Contains(alone, topVerb(cmd)) || slices.Contains(alone, verbOf(cmd))
-}
-
 // forward has the program that serves the database run the verb, if one does. done reports whether
 // it was run, with which exit code.
 func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {

@@ -327,7 +327,7 @@ func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants,
 	o.Shards = t
 	srv := server.New(nil, o)
 	srv.Mount((&clusterRoutes{node: t.node, server: srv}).dialect())
-	verbs := &clusterVerbs{t: t, server: srv, roots: t.roots, files: s.Files}
+	verbs := &clusterVerbs{t: t, server: srv, roots: t.roots, of: verbSettings{s.Files, p.models}}
 	defer verbs.running.Wait()
 	p.mount(srv, s, verbs.dialect())
 	address := addressOf(l, encrypted)

@@ -44,6 +44,7 @@ func (p *program) settings() (*config.Config, *config.Server, error) {
 			return nil, nil, err
 		}
 	}
+	p.models = c.Endpoints(p.getenv)
 	s := config.Server{}
 	if c.Server != nil {
 		s = *c.Server
@@ -213,7 +214,7 @@ func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, ser
 	o := p.serverOptions(s, keys, log, encrypted)
 	o.Facts = f
 	srv := server.New(db, o)
-	verbs := &verbs{db: db, files: s.Files}
+	verbs := &verbs{db: db, of: verbSettings{s.Files, p.models}}
 	defer verbs.running.Wait()
 	p.mount(srv, s, verbs.dialect())
 	address := addressOf(l, encrypted)

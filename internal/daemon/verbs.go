@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
@@ -20,8 +21,23 @@ const verbsDialect = "memdbctl"
 // verbs runs those of memdbctl on other machines: a connection that is upgraded carries one.
 type verbs struct {
 	db      *engine.DB
-	files   string
+	of      verbSettings
 	running sync.WaitGroup
+}
+
+// verbSettings are the settings of a server that bound verbs.
+type verbSettings struct {
+	files  string
+	models []config.Endpoint
+}
+
+// bounds are those of a client.
+func (v verbSettings) bounds(c *server.Call) *cli.Bounds {
+	b := &cli.Bounds{Files: v.files, Models: v.models}
+	if !c.Admin() {
+		b.Scopes, b.Key = c.Key.Scopes, c.Key.ID
+	}
+	return b
 }
 
 func (v *verbs) dialect() *server.Dialect {
@@ -37,10 +53,7 @@ func (v *verbs) run(c *server.Call) error {
 		c.W.Header().Set("Upgrade", beside.Protocol)
 		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "memdbctl asks here, with --db http://HOST:PORT")
 	}
-	bounds := &cli.Bounds{Files: v.files}
-	if !c.Admin() {
-		bounds.Scopes, bounds.Key = c.Key.Scopes, c.Key.ID
-	}
+	bounds := v.of.bounds(c)
 	v.running.Add(1)
 	defer v.running.Done()
 	conn, err := beside.Accept(c.W)
