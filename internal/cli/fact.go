@@ -109,7 +109,8 @@ func (a *app) factModels(asks bool) (*config.Services, *facts.Config, error) {
 		return nil, nil, err
 	}
 	return s, &facts.Config{
-		LLM: s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil,
+		ForClients: a.remote != nil,
+		LLM:        s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil,
 		GraphStore: s.GraphStore, Prompts: facts.Prompts(s.Prompts), Version: facts.Version(s.Version), ExactScope: s.ExactScope,
 	}, nil
 }

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -80,14 +82,14 @@ var rights = map[string]Right{
 	"embed": AdminWrite, "reembed": AdminWrite, "reset": AdminWrite,
 	"plot": Anyone, "plot growth": AdminRead, "plot latency": AdminRead, "plot ageing": AdminRead, "plot graph": AdminRead, "plot session": AdminRead,
 
-	// The library adds these two when a shell completes a command line: they list names of every scope.
-	"__complete": AdminRead, "__completeNoDesc": AdminRead,
-
 	"analyze": OnClient, "backup list": OnClient, "backup prune": OnClient, "backup verify": OnClient,
 	"cluster": OnClient, "cluster status": OnClient, "cluster move": OnClient, "cluster drain": OnClient,
 	"cluster verify": OnClient, "cluster import": OnClient, "cluster export": OnClient,
 	"completion": OnClient, "completion bash": OnClient, "completion zsh": OnClient, "completion fish": OnClient, "completion powershell": OnClient,
 	"convert": OnClient, "demo": OnClient, "restore": OnClient, "shell": OnClient,
+	// The library adds these two when a shell completes a command line. It writes to the process's own
+	// error output.
+	"__complete": OnClient, "__completeNoDesc": OnClient,
 }
 
 // Rights returns the right that each command needs, by its name.
@@ -114,10 +116,11 @@ func nameOf(cmd *cobra.Command) string {
 }
 
 // runsAlone reports whether a command needs no program that serves a database: it needs no database,
-// or opens one by itself.
-func runsAlone(cmd *cobra.Command) bool {
+// or opens one by itself. Words to complete a command line with come from a program on this machine.
+func (a *app) runsAlone(cmd *cobra.Command) bool {
 	name := nameOf(cmd)
-	return rights[name] == OnClient || name == "help" || name == "memdbctl"
+	completes := strings.HasPrefix(name, "__complete") && !beside.IsURL(a.dir)
+	return rights[name] == OnClient && !completes || name == "help" || name == "memdbctl"
 }
 
 // admit refuses a command that the key of a client has no right to, and binds the command to the

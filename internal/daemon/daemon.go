@@ -79,6 +79,10 @@ func (p *program) run(ctx context.Context, args []string) int {
 	if err == nil {
 		return exitDone
 	}
+	if p.json {
+		p.logger("json").Error("memdbd has ended", "error", err)
+		return exitCode(err)
+	}
 	fmt.Fprintf(p.err, "memdbd: %v\n", err)
 	if _, wrong := errors.AsType[usageError](err); wrong {
 		fmt.Fprintf(p.err, "see: %s --help\n", cmd.CommandPath())

@@ -40,20 +40,12 @@ type Call struct {
 // Context ends with the client, the time limit of the route, and the server.
 func (c *Call) Context() context.Context { return c.R.Context() }
 
-// maxDepth is how deep the JSON of a body may be.
-const maxDepth = 64
-
 // Body reads the body as bytes: bounded, and valid UTF-8.
 func (c *Call) Body() ([]byte, error) {
 	b, err := io.ReadAll(c.R.Body)
-	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &large):
-		return nil, err
-	case err != nil && c.Context().Err() != nil:
-		return nil, c.Context().Err()
 	case err != nil:
-		return nil, Fail(http.StatusBadRequest, "invalid", "the body could not be read whole: %v", err)
+		return nil, err
 	case !utf8.Valid(b):
 		return nil, Fail(http.StatusBadRequest, "invalid", "the body is no UTF-8")
 	}
@@ -61,7 +53,7 @@ func (c *Call) Body() ([]byte, error) {
 }
 
 // JSON reads the body as one JSON value: it says that it is JSON in UTF-8, or says nothing of what
-// it is, and is no deeper than 64.
+// it is, and is as checkShape has it.
 func (c *Call) JSON() ([]byte, error) {
 	if of := c.R.Header.Get("Content-Type"); of != "" {
 		kind, params, err := mime.ParseMediaType(of)
@@ -79,28 +71,7 @@ func (c *Call) JSON() ([]byte, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, Fail(http.StatusBadRequest, "invalid", "the body is empty; send a JSON object")
 	}
-	return b, checkDepth(b)
-}
-
-// checkDepth refuses JSON that is deeper than maxDepth.
-func checkDepth(b []byte) error {
-	depth, text := 0, false
-	for i := 0; i < len(b); i++ {
-		switch ch := b[i]; {
-		case text && ch == '\\':
-			i++
-		case ch == '"':
-			text = !text
-		case text:
-		case ch == '{' || ch == '[':
-			if depth++; depth > maxDepth {
-				return Fail(http.StatusBadRequest, "invalid", "the JSON is deeper than %d", maxDepth)
-			}
-		case ch == '}' || ch == ']':
-			depth--
-		}
-	}
-	return nil
+	return b, checkShape(b)
 }
 
 // Decode reads the body into a struct. A key that the struct does not have is refused, and so is
