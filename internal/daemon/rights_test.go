@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -261,8 +262,22 @@ func TestModelsOfClients(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	// Where the server's own configuration goes, a client's may go, too.
-	if out, told, code := client.run(t, "", "session", "compact", "r1", "--config", "own.toml"); code == 0 || owns.Load() == 0 {
+	if out, told, code := client.run(t, "", "session", "compact", "r1", "--config", "own.toml"); code == 0 || owns.Load() == 0 || !strings.Contains(told, "call ollama: it failed") {
 		t.Errorf("exit %d, %s%s, %d connections", code, out, told, owns.Load())
+	} else if strings.Contains(told, "secret word") || strings.Contains(told, "127.0.0.1") {
+		t.Errorf("the client reads what the model or the network said: %s", told)
+	}
+	// So do the dialects that ask the server's own model.
+	for _, call := range [][2]string{
+		{"/memdb/v1/facts", `{"text":"I like tea"}`},
+		{"/v3/memories/add", `{"user_id":"bob","messages":[{"role":"user","content":"I like tea"}]}`},
+		{"/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"facts","arguments":{"action":"add","text":"I like tea"}}}`},
+	} {
+		asked := owns.Load()
+		status, said := ask(t, d.address+call[0], client.key, http.Header{"Accept": {"application/json, text/event-stream"}}, call[1])
+		if strings.Contains(said, "secret word") || strings.Contains(said, "127.0.0.1") || owns.Load() == asked {
+			t.Errorf("%s: %d, %d connections, %s", call[0], status, owns.Load()-asked, said)
+		}
 	}
 	if code, log := d.end(); code != 0 {
 		t.Error(code, log)
