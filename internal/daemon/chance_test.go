@@ -162,7 +162,7 @@ func (c *chance) plant() {
 			{"POST", "/facts?run=" + o.scope.Run + "&" + who.Encode(), fmt.Sprintf(`{"text":"%s likes tea"}`, o.mark)},
 			{"PUT", "/kv/k1?" + who.Encode(), fmt.Sprintf("%q", o.mark)},
 			{"POST", "/notes?" + who.Encode(), fmt.Sprintf(`{"name":"n1","content":"tea %s"}`, o.mark)},
-			{"POST", "/sessions/r1/messages?" + who.Encode(), fmt.Sprintf(`{"text":"tea %s","no_memory":true}`, o.mark)},
+			{"POST", "/sessions/s1/messages?" + who.Encode(), fmt.Sprintf(`{"text":"tea %s","no_memory":true}`, o.mark)},
 			{"POST", "/graph/entities?" + who.Encode(), fmt.Sprintf(`{"id":"e1","type":"t","name":"tea %s"}`, o.mark)},
 			{"POST", "/usage?" + who.Encode(), fmt.Sprintf(`{"model":%q,"cost_usd":1}`, o.mark)},
 		} {
@@ -277,7 +277,7 @@ func (c *chance) word(name string) string {
 	case strings.Contains(l, "agent"):
 		of = []string{"planner", "vault", "", "nobody"}
 	case strings.Contains(l, "run"), strings.Contains(l, "session"):
-		of = []string{"r1", "r2", "", "r3"}
+		of = []string{"r1", "r2", "s1", "", "r3"}
 	case l == "filter":
 		of = []string{"user = bob", `{"user":"vera"}`, "agent = vault", "tea", "(", `metadata.x > 3`}
 	case strings.Contains(l, "query"), strings.Contains(l, "text"), strings.Contains(l, "content"), strings.Contains(l, "q"):
