@@ -183,7 +183,6 @@ type due struct {
 // life is what begins with Open and ends with Close.
 type life struct {
 	background background
-	placed     placed
 	gate       gate
 	closing    sync.Once
 	meters     meters
