@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -46,18 +47,28 @@ const maxDepth = 64
 // Body reads the body as bytes: bounded, and valid UTF-8.
 func (c *Call) Body() ([]byte, error) {
 	b, err := io.ReadAll(c.R.Body)
-	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &large):
-		return nil, err
-	case err != nil && c.Context().Err() != nil:
-		return nil, c.Context().Err()
 	case err != nil:
-		return nil, Fail(http.StatusBadRequest, "invalid", "the body could not be read whole: %v", err)
+		return nil, bodyError(c.Context(), err)
 	case !utf8.Valid(b):
 		return nil, Fail(http.StatusBadRequest, "invalid", "the body is no UTF-8")
 	}
 	return b, nil
+}
+
+// bodyError is the error of a body that could not be read.
+func bodyError(ctx context.Context, err error) error {
+	var large *http.MaxBytesError
+	var full *Failure
+	switch {
+	case errors.As(err, &large), errors.As(err, &full):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return context.DeadlineExceeded
+	}
+	return Fail(http.StatusBadRequest, "invalid", "the body could not be read whole: %v", err)
 }
 
 // JSON reads the body as one JSON value: it says that it is JSON in UTF-8, or says nothing of what

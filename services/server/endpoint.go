@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -18,9 +19,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
-
-// slotWait is how long a request waits for others to end.
-const slotWait = time.Second
 
 // endpoint is a route as http.ServeMux has it.
 type endpoint struct {
@@ -78,6 +76,11 @@ func (s *Server) stray(r *http.Request, allow string) error {
 // answer checks who asks, and has the route answer within its bounds.
 func (e *endpoint) answer(out *answer, r *http.Request) error {
 	s := e.s
+	if !e.route.Stream {
+		ctx, cancel := context.WithTimeout(r.Context(), s.o.Timeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
 	of, err := s.opened(r)
 	if errors.Is(err, errAnew) {
 		out.Header().Set(innerHeader, s.seals.said(s.o.Shards.Secret(), r.Header.Get(innerHeader)))
@@ -104,6 +107,15 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if e.route.Probe {
+		return e.handle(out, r, key, nil)
+	}
+	return e.shared(out, r, key)
+}
+
+// shared answers a request within the share of whom it comes from.
+func (e *endpoint) shared(out *answer, r *http.Request, key *Key) error {
+	s := e.s
 	whom := out.entry.key
 	if whom == "" {
 		whom, _, _ = net.SplitHostPort(r.RemoteAddr)
@@ -111,17 +123,36 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 	if wait := s.rates.take(whom, s.o.Clock()); wait > 0 && !e.route.Public {
 		return &Failure{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests of this key; wait, and try again", RetryAfter: wait}
 	}
+	if most := e.maxBody(); most <= s.o.MaxBody && r.ContentLength != 0 {
+		if r.ContentLength > most {
+			return &http.MaxBytesError{Limit: most}
+		}
+		body, done, err := s.hold(r.Context(), whom, http.MaxBytesReader(out, r.Body, most), r.ContentLength)
+		if err != nil {
+			return bodyError(r.Context(), err)
+		}
+		defer done()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	room := s.running
 	if e.route.Stream {
 		room = s.streams
 	}
-	if err := room.enter(r, slotWait); err != nil {
+	if err := room.take(r.Context(), whom, 1); err != nil {
 		return err
 	}
-	defer room.leave()
+	defer room.give(whom, 1)
 	s.counts.running.Add(1)
 	defer s.counts.running.Add(-1)
 	return e.handle(out, r, key, nil)
+}
+
+// maxBody bounds the body of a request, in bytes. A cluster keeps a body, to send it on.
+func (e *endpoint) maxBody() int64 {
+	if e.route.MaxBody == 0 || e.s.o.Shards != nil {
+		return e.s.o.MaxBody
+	}
+	return e.route.MaxBody
 }
 
 // handle calls the route. of is what another node says of the request, nil for one of a client.
@@ -140,15 +171,8 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 		// A deadline for reading that passes while the handler runs would end the request.
 		_ = control.SetReadDeadline(time.Time{})
 		defer func() { _ = control.SetReadDeadline(time.Now().Add(slotWait)) }()
-	} else {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.o.Timeout)
-		defer cancel()
 	}
-	most := e.route.MaxBody
-	if most == 0 || s.o.Shards != nil { // which keeps a body, to send it on
-		most = s.o.MaxBody
-	}
+	most := e.maxBody()
 	if r.ContentLength > most {
 		return &http.MaxBytesError{Limit: most}
 	}

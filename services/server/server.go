@@ -49,8 +49,9 @@ type Options struct {
 	MaxBody int64
 	// Timeout bounds the time of a request, and the silence within a stream. 0: DefaultTimeout.
 	Timeout time.Duration
-	// MaxConcurrent bounds how many requests run at once, and MaxStreams how many streams. Others
-	// wait for a second, and are told to come again. 0: the defaults.
+	// MaxConcurrent bounds how many requests run at once, and MaxStreams how many streams. One key, or
+	// without keys one address, gets at most half of them, and less while others have some. Others wait for
+	// a second, and are told to come again. 0: the defaults.
 	MaxConcurrent, MaxStreams int
 	// Rate is how many requests a second a key may make, or without keys an address, and Burst how
 	// many at once. 0: any number; a burst of twice the rate.
@@ -75,8 +76,9 @@ type Server struct {
 	dialects []*Dialect
 	routes   []Route
 	rates    rates
-	running  slots
-	streams  slots
+	running  *shares
+	streams  *shares
+	bodies   *shares // bytes
 	draining atomic.Bool
 	drained  context.Context // over when streams are to end
 	drain    context.CancelFunc
@@ -104,7 +106,7 @@ func New(db *engine.DB, o Options) *Server {
 	s := &Server{
 		db: db, o: o, mux: http.NewServeMux(), seals: newSeals(),
 		rates:   rates{perSecond: o.Rate, burst: o.Burst, buckets: map[string]*bucket{}},
-		running: make(slots, o.MaxConcurrent), streams: make(slots, o.MaxStreams),
+		running: newShares(int64(o.MaxConcurrent)), streams: newShares(int64(o.MaxStreams)), bodies: newShares(bodiesHeld * max(o.MaxBody, bodyStep)),
 	}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.Mount(s.own())
@@ -221,11 +223,11 @@ func (s *Server) own() *Dialect {
 		Name: "memdb", Prefixes: []string{"/"},
 		Routes: []Route{
 			{Pattern: "GET " + OpenAPIPath, Public: true, Handle: s.openapi, Doc: Doc{Summary: "The description of this interface", Reply: object{}}},
-			{Pattern: "GET /healthz", Public: true, Doc: Doc{Summary: "Whether the process lives", Reply: map[string]string{}}, Handle: func(c *Call) error {
+			{Pattern: "GET /healthz", Public: true, Probe: true, Doc: Doc{Summary: "Whether the process lives", Reply: map[string]string{}}, Handle: func(c *Call) error {
 				return c.Reply(http.StatusOK, map[string]string{"status": "ok"})
 			}},
-			{Pattern: "GET /readyz", Public: true, Handle: s.ready, Doc: Doc{Summary: "Whether the server takes requests, and the database writes", Reply: map[string]string{}}},
-			{Pattern: "GET /metrics", Admin: true, Node: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
+			{Pattern: "GET /readyz", Public: true, Probe: true, Handle: s.ready, Doc: Doc{Summary: "Whether the server takes requests, and the database writes", Reply: map[string]string{}}},
+			{Pattern: "GET /metrics", Admin: true, Probe: true, Node: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
 		},
 	}
 }
