@@ -93,6 +93,8 @@ type Store struct {
 	shadowed   atomic.Int64          // bytes that are dead, as callers say, since all was compacted
 	ending     chan struct{}         // closed when Close begins
 	compacting sync.Map              // the numbers of the compactions that run
+	asked      sync.Map              // what ends the compactions that somebody waits for
+	retryNow   chan struct{}         // ends the pause of a compaction that found no room
 	rotating   atomic.Bool           // a flush ends tables so that the MANIFEST rotates
 	timeline   Timeline
 	marker     marker
@@ -104,7 +106,7 @@ type Store struct {
 
 // New prepares a store, which [Store.Open] opens.
 func New(c Config) *Store {
-	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{}), snapshots: snapshots{open: map[uint64]struct{}{}}}
+	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{}), retryNow: make(chan struct{}, 1), snapshots: snapshots{open: map[uint64]struct{}{}}}
 	s.reserve = &reserve{fs: s.FS, log: c.Log, dir: c.Dir, kept: c.Reserve, resume: c.Resume}
 	s.flushing.Store(math.MaxUint64)
 	s.FS.SetApart(s.FS.PathJoin(c.Dir, CopyDir))

@@ -1,10 +1,12 @@
 package server
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -35,6 +37,13 @@ func remembers() *Dialect {
 					return err
 				}
 				return c.Reply(http.StatusCreated, nil)
+			}},
+			{Pattern: "POST /compact", Stream: true, Handle: func(c *Call) error {
+				_, err := c.DB.Compact(c.Context())
+				if err != nil {
+					return err
+				}
+				return c.Reply(http.StatusOK, nil)
 			}},
 			{Pattern: "GET /memories/{id}", Handle: func(c *Call) error {
 				m, err := c.Get(memory.Scope{User: "ada"}, c.R.PathValue("id"))
@@ -125,4 +134,41 @@ func TestDiskFills(t *testing.T) {
 	status("GET", "/readyz", 200, "ready")
 	disk.Resize(1 << 30)
 	until(201)
+}
+
+// TestCompactOnFullDisk verifies that a compaction that finds no room is answered, however often the store tries it again,
+// and that it works once there is room.
+func TestCompactOnFullDisk(t *testing.T) {
+	disk := crashfs.NewQuota(vfs.NewMem(), 40<<20)
+	db, err := engine.Open(fsys.On(disk, "db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := New(db, Options{})
+	s.Mount(remembers())
+	rng := rand.New(rand.NewPCG(1, 2))
+	for {
+		raw := make([]byte, 80<<10)
+		for i := range raw {
+			raw[i] = byte(rng.Uint32())
+		}
+		_, err := db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea", Metadata: map[string]any{"raw": base64.StdEncoding.EncodeToString(raw)}}, &memory.StoreOptions{NoDedup: true})
+		if errors.Is(err, memory.ErrDiskFull) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w := ask(s, "POST", "/compact", ""); w.Code != 507 || !strings.Contains(w.Body.String(), "disk_full") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	disk.Resize(1 << 30)
+	if w := ask(s, "POST", "/compact", ""); w.Code != 200 {
+		t.Errorf("with room: %d %s", w.Code, w.Body)
+	}
 }

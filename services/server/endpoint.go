@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
 
@@ -162,12 +163,15 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 	control := http.NewResponseController(out.ResponseWriter)
 	if e.route.Stream {
 		out.stream = true
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
 		if !e.route.Ends {
-			defer context.AfterFunc(s.drained, cancel)()
+			defer context.AfterFunc(s.drained, func() { cancel(nil) })()
 		}
+		out.silence = time.AfterFunc(s.o.Silence, func() { cancel(context.DeadlineExceeded) })
+		out.mayBeSilent = s.o.Silence
+		defer out.silence.Stop()
 		// A deadline for reading that passes while the handler runs would end the request.
 		_ = control.SetReadDeadline(time.Time{})
 		defer func() { _ = control.SetReadDeadline(time.Now().Add(slotWait)) }()
@@ -178,9 +182,9 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 	}
 	body := r.Body
 	if e.route.Stream {
-		body = &patient{ReadCloser: body, control: control, limit: s.o.Timeout}
+		body = &patient{ReadCloser: body, control: control, out: out}
 	}
-	r = r.WithContext(ctx)
+	r = r.WithContext(filter.WithWork(ctx, s.o.MaxWork))
 	r.Body = http.MaxBytesReader(out, body, most)
 	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock, inner: of}
 	err = e.guarded(func() error {
@@ -191,6 +195,9 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 	})
 	if err != nil && errors.Is(err, context.Canceled) && s.drained.Err() != nil && r.Context().Err() != nil {
 		return &Failure{Status: http.StatusServiceUnavailable, Code: "closing", Message: "the server is ending", Err: err, RetryAfter: retryAfter}
+	}
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(r.Context()), context.DeadlineExceeded) {
+		return context.DeadlineExceeded
 	}
 	return err
 }
@@ -305,7 +312,11 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 // by itself, before an endpoint has taken the request, is dropped.
 type answer struct {
 	http.ResponseWriter
-	limit  time.Duration
+	limit time.Duration
+	// silence ends a stream of which nothing is read or written for mayBeSilent; nil: nothing does.
+	silence     *time.Timer
+	mayBeSilent time.Duration
+
 	taken  bool
 	cut    bool // the answer has begun and failed
 	stream bool
@@ -336,6 +347,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	}
 	if a.stream {
 		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.limit))
+		a.passed()
 	}
 	n, err := a.ResponseWriter.Write(b)
 	a.bytes += int64(n)
@@ -347,8 +359,24 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buf, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	if err == nil {
 		a.status = http.StatusSwitchingProtocols
+		a.idles() // the connection ends it
 	}
 	return c, buf, err
+}
+
+// passed notes that something of a stream was read or written.
+func (a *answer) passed() {
+	if a.silence != nil {
+		a.silence.Reset(a.mayBeSilent)
+	}
+}
+
+// idles has a stream last however long nothing of it is read or written.
+func (a *answer) idles() {
+	if a.silence != nil {
+		a.silence.Stop()
+		a.silence = nil
+	}
 }
 
 // Flush is for handlers that ask for an http.Flusher.
@@ -358,12 +386,13 @@ func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flus
 type patient struct {
 	io.ReadCloser
 	control *http.ResponseController
-	limit   time.Duration
+	out     *answer
 }
 
 func (p *patient) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(p.limit))
+	_ = p.control.SetReadDeadline(time.Now().Add(p.out.limit))
 	n, err := p.ReadCloser.Read(b)
+	p.out.passed()
 	_ = p.control.SetReadDeadline(time.Time{})
 	return n, err
 }

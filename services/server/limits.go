@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 // rates count the requests of keys by a bucket each: so many a second, and so many at once.
@@ -62,6 +64,10 @@ func (r *rates) shrink(now time.Time) {
 		clear(r.buckets)
 	}
 }
+
+// Bounded returns the context of a request that comes by another way than HTTP, under which its filters take
+// DefaultMaxWork at most.
+func Bounded(ctx context.Context) context.Context { return filter.WithWork(ctx, DefaultMaxWork) }
 
 // shares divide a number of units, such as requests or bytes, among those who ask. Nobody may take more
 // while they hold as many as are free: one alone gets half of the units, each of two a third, and so

@@ -27,7 +27,9 @@ const (
 	DefaultMaxStreams    = 1024
 	DefaultIdleTimeout   = 5 * time.Minute
 	DefaultGrace         = 20 * time.Second
+	DefaultSilence       = time.Hour
 	DefaultMoveWait      = 8 * time.Second
+	DefaultMaxWork       = 1 << 29
 )
 
 // Options of a Server. The zero value works: no keys, loopback only.
@@ -47,12 +49,18 @@ type Options struct {
 	Origins []string
 	// MaxBody bounds the body of a request, in bytes. 0: DefaultMaxBody.
 	MaxBody int64
-	// Timeout bounds the time of a request, and the silence within a stream. 0: DefaultTimeout.
+	// Timeout bounds the time of a request, and of each write and read of a stream. 0: DefaultTimeout.
 	Timeout time.Duration
+	// Silence bounds for how long nothing of a stream is read or written, as while a database is compacted. 0:
+	// DefaultSilence. Streams that wait for what comes are not bounded.
+	Silence time.Duration
 	// MaxConcurrent bounds how many requests run at once, and MaxStreams how many streams. One key, or
 	// without keys one address, gets at most half of them, and less while others have some. Others wait for
 	// a second, and are told to come again. 0: the defaults.
 	MaxConcurrent, MaxStreams int
+	// MaxWork bounds what the filters of a request cost, as filter.WithWork counts. 0: DefaultMaxWork, at worst
+	// 3 to 6 s of a processor.
+	MaxWork int64
 	// Rate is how many requests a second a key may make, or without keys an address, and Burst how
 	// many at once. 0: any number; a burst of twice the rate.
 	Rate, Burst float64
@@ -95,7 +103,9 @@ func New(db *engine.DB, o Options) *Server {
 	o.MaxStreams = cmp.Or(o.MaxStreams, DefaultMaxStreams)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
 	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.Silence = cmp.Or(o.Silence, DefaultSilence)
 	o.MoveWait = cmp.Or(o.MoveWait, DefaultMoveWait)
+	o.MaxWork = cmp.Or(o.MaxWork, DefaultMaxWork)
 	o.Burst = max(cmp.Or(o.Burst, 2*o.Rate), 1)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
