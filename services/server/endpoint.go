@@ -50,7 +50,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", out.entry.id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	s.mux.ServeHTTP(out, r)
+	s.share(w, r)
+	if isPreflight(r) {
+		e := &endpoint{s: s, d: s.dialectOf(r.URL.Path)}
+		out.taken, out.entry.dialect = true, e.d.Name
+		if err := s.preflight(out, r); err != nil {
+			e.fail(out, r, err)
+		}
+	} else {
+		s.mux.ServeHTTP(out, r)
+	}
 	if !out.taken { // the mux has refused it
 		out.taken = true
 		e := &endpoint{s: s, d: s.dialectOf(r.URL.Path)}

@@ -47,7 +47,7 @@ func TestBoundOfLists(t *testing.T) {
 	if stats, err := s.db.Stats(t.Context()); err != nil || stats.Memories != 0 {
 		t.Errorf("%d memories were stored, %v", stats.Memories, err)
 	}
-	s.ask(200, "PUT /store/items", `{"namespace":["a"],"key":"k","value":{"vector":`+list(2*memory.MaxItems, "1")+`}}`)
+	s.ask(204, "PUT /store/items", `{"namespace":["a"],"key":"k","value":{"vector":`+list(2*memory.MaxItems, "1")+`}}`)
 }
 
 // TestBoundOfFilters verifies that a filter that would take too long is refused, also where a part of it does or a recall has
