@@ -164,6 +164,21 @@ func (s *Store) Fail(cause error) {
 	}
 }
 
+// Writable says why no new data is taken now, however little: the error of Failed, ErrUnavailable while the log of the
+// database does not answer, ErrDiskFull or ErrFull. nil: it is.
+func (s *Store) Writable(doing string) error {
+	if err := s.Failed(); err != nil {
+		return err
+	}
+	if _, _, late := s.Unsent(); late {
+		return s.unavailable(doing, "nothing was changed")
+	}
+	if f := s.config.File; f != nil {
+		return f.writable(doing)
+	}
+	return s.reserve.admit(doing, 0)
+}
+
 // Admit returns ErrDiskFull for a write of so many bytes that would take from the disk's
 // reserve, and ErrFull where the one file of the database has no room for it.
 func (s *Store) Admit(doing string, bytes int) error {

@@ -219,12 +219,12 @@ func (s *Server) maxHeader() int {
 	return 64 << 10
 }
 
-// failed says why no more writes are taken, nil where they are.
-func (s *Server) failed() error {
+// writable says why no writes are taken now, nil where they are. Probes and metrics tell what writers are told.
+func (s *Server) writable() error {
 	if s.o.Shards != nil {
-		return s.o.Shards.Failed()
+		return s.o.Shards.Writable()
 	}
-	return s.db.Failed()
+	return s.db.Writable()
 }
 
 // own are the routes that belong to no dialect.
@@ -248,8 +248,8 @@ func (s *Server) ready(c *Call) error {
 	if s.draining.Load() {
 		return Fail(http.StatusServiceUnavailable, "closing", "the server is ending")
 	}
-	if s.failed() != nil {
-		return Fail(http.StatusServiceUnavailable, "failed", "the database takes no more writes; its log says why")
+	if err := s.writable(); err != nil {
+		return Fail(http.StatusServiceUnavailable, Fault(err).Code, "the database takes no writes now; the log of the server says why")
 	}
 	return c.Reply(http.StatusOK, map[string]string{"status": "ready"})
 }
