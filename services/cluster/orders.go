@@ -54,6 +54,9 @@ func (n *Node) Writable() (err error) {
 	n.mu.Lock()
 	cut := n.mu.cut
 	n.mu.Unlock()
+	for _, of := range n.owned() {
+		cut = cut || of.Cut()
+	}
 	if cut {
 		return unreached("write", errNoAnswer)
 	}
