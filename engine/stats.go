@@ -202,7 +202,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	s.Metrics = new(db.Metrics())
 	s.Parts, s.Lost = parts, s.Lost+lost
-	s.DiskFreeBytes, s.DiskReserveBytes = db.store.DiskFigures()
+	s.DiskFreeBytes, s.DiskReserveBytes = db.Disk()
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
 	for _, sp := range db.spaces.All() {
 		info := spaceInfo(sp)
