@@ -327,7 +327,7 @@ func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants,
 	o.Shards = t
 	srv := server.New(nil, o)
 	srv.Mount((&clusterRoutes{node: t.node, server: srv}).dialect())
-	verbs := &clusterVerbs{t: t, server: srv, roots: t.roots, files: s.Files}
+	verbs := &clusterVerbs{t: t, server: srv, roots: t.roots, of: verbSettings{s.Files, p.models, t.log}}
 	defer verbs.running.Wait()
 	p.mount(srv, s, verbs.dialect())
 	address := addressOf(l, encrypted)
@@ -402,7 +402,8 @@ func (t *tenants) tenant(shard int, db *engine.DB) (server.Tenant, error) {
 		return kept, nil
 	}
 	f, err := facts.New(&facts.Config{
-		DB: db, LLM: t.services.LLM, Embedder: t.services.Engine, Graph: t.services.Graph, GraphStore: t.services.GraphStore,
+		ForClients: true,
+		DB:         db, LLM: t.services.LLM, Embedder: t.services.Engine, Graph: t.services.Graph, GraphStore: t.services.GraphStore,
 		ExactScope: t.services.ExactScope, Prompts: facts.Prompts(t.services.Prompts), Version: facts.Version(t.services.Version), Logger: t.log,
 	})
 	if err != nil {

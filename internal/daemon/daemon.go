@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/config"
 )
 
 // program is one run of memdbd.
@@ -31,6 +32,8 @@ type program struct {
 	dir  string
 	json bool
 	o    options
+	// models are where the configuration goes.
+	models []config.Endpoint
 }
 
 // options are the flags of the server.
@@ -75,6 +78,10 @@ func (p *program) run(ctx context.Context, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
+	}
+	if p.json {
+		p.logger("json").Error("memdbd has ended", "error", err)
+		return exitCode(err)
 	}
 	fmt.Fprintf(p.err, "memdbd: %v\n", err)
 	if _, wrong := errors.AsType[usageError](err); wrong {

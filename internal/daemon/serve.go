@@ -44,6 +44,7 @@ func (p *program) settings() (*config.Config, *config.Server, error) {
 			return nil, nil, err
 		}
 	}
+	p.models = c.Endpoints(p.getenv)
 	s := config.Server{}
 	if c.Server != nil {
 		s = *c.Server
@@ -60,6 +61,7 @@ func (p *program) settings() (*config.Config, *config.Server, error) {
 	if p.json {
 		s.Log = "json"
 	}
+	p.json = s.Log == "json" // whatever is written is JSON then
 	return c, &s, p.check(&s)
 }
 
@@ -209,7 +211,8 @@ func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, ser
 		return err
 	}
 	f, err := facts.New(&facts.Config{
-		DB: db, LLM: services.LLM, Embedder: services.Engine, Graph: services.Graph, GraphStore: services.GraphStore,
+		ForClients: true,
+		DB:         db, LLM: services.LLM, Embedder: services.Engine, Graph: services.Graph, GraphStore: services.GraphStore,
 		ExactScope: services.ExactScope, Prompts: facts.Prompts(services.Prompts), Version: facts.Version(services.Version), Logger: log,
 	})
 	if err != nil {
@@ -218,7 +221,7 @@ func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, ser
 	o := p.serverOptions(s, keys, log, encrypted)
 	o.Facts = f
 	srv := server.New(db, o)
-	verbs := &verbs{db: db, files: s.Files}
+	verbs := &verbs{db: db, of: verbSettings{s.Files, p.models, log}}
 	defer verbs.running.Wait()
 	p.mount(srv, s, verbs.dialect())
 	address := addressOf(l, encrypted)

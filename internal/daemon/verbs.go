@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
@@ -20,8 +22,37 @@ const verbsDialect = "memdbctl"
 // verbs runs those of memdbctl on other machines: a connection that is upgraded carries one.
 type verbs struct {
 	db      *engine.DB
-	files   string
+	of      verbSettings
 	running sync.WaitGroup
+}
+
+// verbSettings are the settings of a server that bound verbs.
+type verbSettings struct {
+	files  string
+	models []config.Endpoint
+	log    *slog.Logger
+}
+
+// bounds are those of a client.
+func (v *verbSettings) bounds(c *server.Call) *cli.Bounds {
+	b := &cli.Bounds{Files: v.files, Models: v.models}
+	if !c.Admin() {
+		b.Scopes, b.Key = c.Key.Scopes, c.Key.ID
+	}
+	return b
+}
+
+// serve runs a verb of a client. Errors are those of the connection.
+func (v *verbSettings) serve(c *server.Call, conn *beside.Conn, r *beside.Request, db *engine.DB) error {
+	bounds := v.bounds(c)
+	return conn.Serve(c.Context(), r, func(ctx context.Context, s *beside.Session) (code int) {
+		code = exitFailed
+		if err := panics.Catch("runs a verb", func() { code = cli.RunWithin(ctx, db, s, bounds) }); err != nil {
+			v.log.Error("a verb panicked", "error", err)
+			_, _ = fmt.Fprintf(s.Err, "memdbctl: %s\n", server.Fault(err).Message)
+		}
+		return code
+	})
 }
 
 func (v *verbs) dialect() *server.Dialect {
@@ -37,10 +68,6 @@ func (v *verbs) run(c *server.Call) error {
 		c.W.Header().Set("Upgrade", beside.Protocol)
 		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "memdbctl asks here, with --db http://HOST:PORT")
 	}
-	bounds := &cli.Bounds{Files: v.files}
-	if !c.Admin() {
-		bounds.Scopes, bounds.Key = c.Key.Scopes, c.Key.ID
-	}
 	v.running.Add(1)
 	defer v.running.Done()
 	conn, err := beside.Accept(c.W)
@@ -52,12 +79,6 @@ func (v *verbs) run(c *server.Call) error {
 		_ = conn.Close()
 		return nil
 	}
-	_ = conn.Serve(c.Context(), r, func(ctx context.Context, s *beside.Session) (code int) {
-		code = exitFailed
-		if err := panics.Catch("runs a verb", func() { code = cli.RunWithin(ctx, v.db, s, bounds) }); err != nil {
-			_, _ = fmt.Fprintf(s.Err, "memdbctl: %v\n", err)
-		}
-		return code
-	})
+	_ = v.of.serve(c, conn, r, v.db)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 )
@@ -48,15 +49,12 @@ func (c *Call) Idles() {
 	}
 }
 
-// maxDepth is how deep the JSON of a body may be.
-const maxDepth = 64
-
 // Body reads the body as bytes: bounded, and valid UTF-8.
 func (c *Call) Body() ([]byte, error) {
 	b, err := io.ReadAll(c.R.Body)
 	switch {
 	case err != nil:
-		return nil, bodyError(c.Context(), err)
+		return nil, err
 	case !utf8.Valid(b):
 		return nil, Fail(http.StatusBadRequest, "invalid", "the body is no UTF-8")
 	}
@@ -75,11 +73,11 @@ func bodyError(ctx context.Context, err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return context.DeadlineExceeded
 	}
-	return Fail(http.StatusBadRequest, "invalid", "the body could not be read whole: %v", err)
+	return &Failure{Status: http.StatusBadRequest, Code: "invalid", Message: "the body could not be read whole: " + fault.Outward(err), Err: err}
 }
 
 // JSON reads the body as one JSON value: it says that it is JSON in UTF-8, or says nothing of what
-// it is, and is no deeper than 64.
+// it is, and is as CheckJSON has it.
 func (c *Call) JSON() ([]byte, error) {
 	if of := c.R.Header.Get("Content-Type"); of != "" {
 		kind, params, err := mime.ParseMediaType(of)
@@ -107,42 +105,6 @@ func (c *Call) Values() ([]byte, error) {
 		return nil, err
 	}
 	return b, CheckJSON(b)
-}
-
-// CheckJSON refuses JSON that is deeper than 64, or has a list of more than memory.MaxItems objects, lists and
-// strings. Values one after the other are a list, too. Numbers do not count: they are those of vectors.
-func CheckJSON(b []byte) error {
-	var items [maxDepth + 1]int // of the lists around; below 0: it is an object
-	depth, text := 0, false
-	for i := 0; i < len(b); i++ {
-		switch ch := b[i]; {
-		case text && ch == '\\':
-			i++
-		case text && ch == '"':
-			text = false
-		case text:
-		case ch == '"', ch == '{', ch == '[':
-			if items[depth] >= 0 {
-				items[depth]++
-			}
-			if items[depth] > memory.MaxItems {
-				return Fail(http.StatusRequestEntityTooLarge, "too_large", "the body has a list of more than %d; send fewer at once", memory.MaxItems)
-			}
-			if text = ch == '"'; text {
-				continue
-			}
-			if depth++; depth > maxDepth {
-				return Fail(http.StatusBadRequest, "invalid", "the JSON is deeper than %d", maxDepth)
-			}
-			items[depth] = 0
-			if ch == '{' {
-				items[depth] = -1
-			}
-		case ch == '}' || ch == ']':
-			depth = max(depth-1, 0)
-		}
-	}
-	return nil
 }
 
 // Decode reads the body into a struct. A key that the struct does not have is refused, and so is

@@ -167,6 +167,12 @@ func (e *endpoint) maxBody() int64 {
 
 // handle calls the route. of is what another node says of the request, nil for one of a client.
 func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (err error) {
+	if err := checkQuery(r.URL); err != nil {
+		return err
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return Fail(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body is encoded as %.40q; send it as it is", coding)
+	}
 	s := e.s
 	ctx := r.Context()
 	control := http.NewResponseController(out.ResponseWriter)
@@ -193,8 +199,9 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 	if e.route.Stream {
 		body = &patient{ReadCloser: body, control: control, out: out}
 	}
-	r = r.WithContext(filter.WithWork(ctx, s.o.MaxWork))
-	r.Body = http.MaxBytesReader(out, body, most)
+	ctx = filter.WithWork(ctx, s.o.MaxWork)
+	r = r.WithContext(ctx)
+	r.Body = &sentBody{http.MaxBytesReader(out, body, most), ctx}
 	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock, inner: of}
 	err = e.guarded(func() error {
 		if s.o.Shards == nil {
@@ -285,7 +292,10 @@ func (e *endpoint) fail(out *answer, r *http.Request, err error) {
 	f := Fault(err)
 	f.RequestID = out.entry.id
 	out.entry.failure = f
-	discard(r)
+	large := f.Status == http.StatusRequestEntityTooLarge && out.status == 0
+	if !large {
+		discard(r)
+	}
 	if out.status != 0 {
 		out.cut = true
 		return
@@ -296,14 +306,38 @@ func (e *endpoint) fail(out *answer, r *http.Request, err error) {
 	if f.Status == http.StatusUnauthorized {
 		out.Header().Set("WWW-Authenticate", `Bearer realm="memdb"`)
 	}
-	if f.Status == http.StatusRequestEntityTooLarge {
-		out.Header().Set("Connection", "close") // what is left of the body is not waited for
+	if large {
+		out.Header().Set("Connection", "close")
+		// Else the first byte of the answer would end the reading of the body.
+		_ = http.NewResponseController(out).EnableFullDuplex() // HTTP/1 alone needs it
 	}
 	if e.d.Fail != nil {
 		e.d.Fail(out, r, f)
 	} else {
 		failNative(out, f)
 	}
+	if large {
+		linger(out, r)
+	}
+}
+
+const (
+	// lingerTime and lingerBytes bound what is read of a body behind an answer that refuses it.
+	lingerTime  = 10 * time.Second
+	lingerBytes = 1 << 30
+)
+
+// linger sends the answer and reads the rest of the body. A client that sends all of a body before it
+// reads an answer would else see a broken connection in the place of the answer.
+func linger(out *answer, r *http.Request) {
+	if r.Header.Get("Expect") != "" { // it waits for the answer
+		return
+	}
+	control := http.NewResponseController(out)
+	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, lingerBytes) // until the client has sent it, or is gone
 }
 
 // writeJSON writes a small value as JSON.
@@ -390,6 +424,20 @@ func (a *answer) idles() {
 
 // Flush is for handlers that ask for an http.Flusher.
 func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
+
+// sentBody is a body whose errors are those of the client that sends it.
+type sentBody struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+func (b *sentBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, err
+	}
+	return n, bodyError(b.ctx, err)
+}
 
 // patient is a body of which each part may take as long as a request may.
 type patient struct {
