@@ -36,6 +36,7 @@ const mostTold = 20
 
 // lost notes something that cannot be read.
 func (db *DB) lost(what string, err error) {
+	db.damaged(what, err)
 	if db.opening.losses.n++; db.opening.losses.n <= mostTold {
 		db.logger.Error("something is lost, and the database opens without it; check names the memories", "what", what, "error", err)
 	}
