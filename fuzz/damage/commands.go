@@ -141,20 +141,23 @@ func asked(ctx context.Context, files vfs.FS, which func(i int) bool) (all []sai
 }
 
 // shortAnswers asks all commands of a damaged database, and returns those that answer less or
-// something else than without the damage, and do not say so. What a command notes is known to
+// something else than without the damage, and do not say so; differ reports whether any answers
+// something else, marked or not. What a command notes is known to
 // those after it, so each answer that differs is asked for once more, by itself. Then the database
 // is opened again: what the first opening has changed must not hide what is lost.
-func (b *base) shortAnswers(ctx context.Context, files folder) (short []string) {
+func (b *base) shortAnswers(ctx context.Context, files folder) (short []string, differ bool) {
 	every := func(int) bool { return true }
 	disk := write(files)
 	for opening := range 2 {
 		all, err := asked(ctx, disk, every)
 		if err != nil {
-			return short
+			return short, true
 		}
 		for i := range all {
 			why := all[i].short(&b.said[i])
-			if opening == 0 && why == "" && (all[i].code != b.said[i].code || all[i].out != b.said[i].out) {
+			other := all[i].code != b.said[i].code || all[i].out != b.said[i].out
+			differ = differ || other
+			if opening == 0 && why == "" && other {
 				if alone, err := asked(ctx, write(files), func(k int) bool { return k == i }); err == nil {
 					why = alone[i].short(&b.said[i])
 				}
@@ -164,5 +167,5 @@ func (b *base) shortAnswers(ctx context.Context, files folder) (short []string) 
 			}
 		}
 	}
-	return short
+	return short, differ
 }

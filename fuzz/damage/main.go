@@ -57,7 +57,7 @@ func flipAll(ctx context.Context, bases []*base, seed uint64) {
 	failures := 0
 	all := flips(rand.New(rand.NewPCG(seed, 12)), bases)
 	for _, f := range all {
-		if short := f.b.shortAnswers(ctx, f.files()); len(short) > 0 {
+		if short, _ := f.b.shortAnswers(ctx, f.files()); len(short) > 0 {
 			failures++
 			fmt.Fprintf(os.Stdout, "FAILED, seed %d: %v: %s\n", seed, f, strings.Join(short, "; "))
 		}

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -50,10 +49,10 @@ func seed(t *testing.T) uint64 {
 // database, an error, or marked as one that may be incomplete.
 func TestNoShortAnswer(t *testing.T) {
 	race.Sequential(t)
-	const sample = 24
+	const sample = 10
 	first := seed(t)
 	t.Logf("seed %d", first)
-	bases, err := newBases(t.Context(), []int{14, 18}) // history closed, all closed
+	bases, err := newBases(t.Context(), []int{18}) // all closed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +65,11 @@ func TestNoShortAnswer(t *testing.T) {
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	differ := 0
 	for _, f := range all[:min(sample, len(all))] {
-		for _, short := range f.b.shortAnswers(t.Context(), f.files()) {
-			t.Errorf("%v: %s", f, short)
+		short, other := f.b.shortAnswers(t.Context(), f.files())
+		for _, why := range short {
+			t.Errorf("%v: %s", f, why)
 		}
-		if answers, err := asked(t.Context(), write(f.files()), func(int) bool { return true }); err != nil || !slices.Equal(answers, f.b.said) {
+		if other {
 			differ++
 		}
 	}
