@@ -174,6 +174,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	if db.store = t.frozen; db.store == nil {
 		db.store = store.New(db.storeConfig(base, o, t))
 	}
+	db.tables.Damages = db.store.Damages()
 	db.scopes.Limit = db.scopesShare()
 	db.spaces = db.newSpaces(t.vectors)
 	db.scopes.Spaces = db.spaces

@@ -133,7 +133,7 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 func (db *DB) view(ctx context.Context, l *lease, fn func(tx *Tx) error) error {
 	if a := attemptOf(ctx); a != nil {
 		if joined, err := a.read(db, fn); joined {
-			return err
+			return db.incomplete(err)
 		}
 	}
 	release, err := db.enter("read")
@@ -151,7 +151,7 @@ func (db *DB) view(ctx context.Context, l *lease, fn func(tx *Tx) error) error {
 		tx.done = true
 		db.unpin(l, p)
 	}()
-	return fn(tx)
+	return db.incomplete(fn(tx))
 }
 
 // unpin gives up a point that was acquired under a lease.
@@ -210,7 +210,7 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	applied := clock.System()
 	err = db.acknowledgeWithin(ctx, seen, err)
 	db.wrote(began, applied)
-	return err
+	return db.incomplete(err)
 }
 
 // admit lets a writer in, as enter does, and keeps it waiting while the work that is

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
@@ -186,7 +187,7 @@ func (p *pairs) run(t *testing.T, others []int) {
 	ctx, dir := t.Context(), t.TempDir()
 	o := &engine.Options{
 		Durability: engine.Buffered, Extractor: mention.Rules{}, KeepCaps: true, MemoryBudget: 16 << 20,
-		Archive: folder.New(filepath.Join(dir, "archive")), ArchiveDelay: 1,
+		Archive: folder.New(filepath.Join(dir, "archive")), ArchiveDelay: 10 * time.Millisecond,
 	}
 	db, err := engine.Open(filepath.Join(dir, "db"), o)
 	if err != nil {

@@ -68,7 +68,7 @@ var law = map[string]row{
 	"cmd/memdbctl": {floor: topmost, only: []string{"admin", "engine", "internal/cli"}},
 	"bench":        {floor: topmost, outside: []string{"*"}},
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
-	"fuzz/damage":  {floor: topmost, outside: []string{pebble}},
+	"fuzz/damage":  {floor: topmost, outside: []string{pebble, compress}},
 	"tools/shape":  {floor: topmost},
 
 	"examples/assistant": {floor: topmost, only: []string{"engine", "filter", "memory", "policy", "scope", "services/config", "services/facts", "services/llm", "sessions"}},

@@ -100,13 +100,14 @@ type Store struct {
 	marker     marker
 	marked     uint64 // see MarkedLSN
 	gaps       gaps
+	damages    *Damages
 	ship       shipping
 	tail       []Written // see readTail
 }
 
 // New prepares a store, which [Store.Open] opens.
 func New(c Config) *Store {
-	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{}), retryNow: make(chan struct{}, 1), snapshots: snapshots{open: map[uint64]struct{}{}}}
+	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{}), retryNow: make(chan struct{}, 1), snapshots: snapshots{open: map[uint64]struct{}{}}, damages: &Damages{}}
 	s.reserve = &reserve{fs: s.FS, log: c.Log, dir: c.Dir, kept: c.Reserve, resume: c.Resume}
 	s.flushing.Store(math.MaxUint64)
 	s.FS.SetApart(s.FS.PathJoin(c.Dir, CopyDir))

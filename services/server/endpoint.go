@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/filter"
@@ -203,6 +204,8 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 	r = r.WithContext(ctx)
 	r.Body = &sentBody{http.MaxBytesReader(out, body, most), ctx}
 	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock, inner: of}
+	out.call = c
+	defer out.endMarked()
 	err = e.guarded(func() error {
 		if s.o.Shards == nil {
 			return e.run(c)
@@ -355,7 +358,11 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 // by itself, before an endpoint has taken the request, is dropped.
 type answer struct {
 	http.ResponseWriter
-	limit time.Duration
+	call *Call // what is answered, nil until it is known
+	// damages are those of the shards whose parts the answer is made of.
+	damages atomic.Int64
+	marked  bool // the header reports all known damages
+	limit   time.Duration
 	// silence ends a stream of which nothing is read or written for mayBeSilent; nil: nothing does.
 	silence     *time.Timer
 	mayBeSilent time.Duration
@@ -376,7 +383,7 @@ func (a *answer) WriteHeader(status int) {
 		return
 	}
 	if a.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
-		a.status = status
+		a.begin(status)
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
@@ -386,7 +393,7 @@ func (a *answer) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	if a.status == 0 {
-		a.status = http.StatusOK
+		a.begin(http.StatusOK)
 	}
 	if a.stream {
 		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.limit))
@@ -395,6 +402,40 @@ func (a *answer) Write(b []byte) (int, error) {
 	n, err := a.ResponseWriter.Write(b)
 	a.bytes += int64(n)
 	return n, err
+}
+
+// UnreadableHeader is on an answer of a damaged database: how many damages of it are known. The
+// answer may be incomplete. Where the damage is met after a stream has begun, it is a trailer.
+const UnreadableHeader = "Memdb-Unreadable"
+
+// unreadable is how many damages are known of the databases that the answer is from.
+func (a *answer) unreadable() int64 {
+	n := a.damages.Load()
+	if a.call != nil && a.call.DB != nil {
+		n += int64(a.call.DB.Damage().Unreadable)
+	}
+	return n
+}
+
+// begin notes the status, and marks an answer that may be incomplete.
+func (a *answer) begin(status int) {
+	a.status = status
+	a.mark("")
+}
+
+// endMarked marks an answer that has met damage since it began.
+func (a *answer) endMarked() {
+	if a.status != 0 {
+		a.mark(http.TrailerPrefix)
+	}
+}
+
+// mark sets the header, of the name that follows the prefix, unless there is one.
+func (a *answer) mark(prefix string) {
+	if n := a.unreadable(); n > 0 && !a.marked {
+		a.marked = true
+		a.Header().Set(prefix+UnreadableHeader, strconv.FormatInt(n, 10))
+	}
 }
 
 // Hijack gives the connection to a handler, as one that was upgraded.
