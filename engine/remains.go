@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -299,34 +300,29 @@ func (db *DB) kept(kind byte) (what string, counts bool) {
 		return "deletes", true
 	case layout.KindForward, layout.KindRows, layout.KindText, layout.KindDedup, layout.KindID, layout.KindPending, layout.KindCounter:
 		return "indexes", false
+	case layout.IdentityKey[0]:
+		return "settings of the store", true
 	}
-	return "", true
+	return "", false // no key has this kind
 }
 
 // between says what lay between two keys.
 func (db *DB) between(from, to []byte) (what string, counts bool) {
-	if from == nil && to == nil {
+	if len(from) == 0 && len(to) == 0 {
 		return "everything in a file of the store", true
 	}
-	first, last := from, to
-	if from == nil {
-		first = to
+	first, last := 0, 0xff // a bound that is not known is that of all keys
+	if len(from) > 0 {
+		first = int(from[0])
 	}
-	if to == nil {
-		last = from
+	if len(to) > 0 {
+		last = int(to[0])
 	}
 	var names []string
-	for kind := int(first[0]); kind <= int(last[0]); kind++ {
-		name, is := db.kept(byte(kind))
-		if name == "" && kind != int(first[0]) && kind != int(last[0]) {
-			continue
-		}
-		if is {
+	for kind := first; kind <= last; kind++ {
+		if name, is := db.kept(byte(kind)); is {
 			counts = true
-			if name == "" {
-				name = "settings of the store"
-			}
-			if len(names) == 0 || names[len(names)-1] != name {
+			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

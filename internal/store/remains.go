@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"container/heap"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,8 @@ type Remains struct {
 type Loss struct {
 	File string
 	Why  string
-	// From and To are keys between which something is missing, nil where that is not known.
+	// From and To are the keys between which something is missing. At the edge of a table they are the
+	// table's bounds; nil where these are not known.
 	From, To []byte
 }
 
@@ -81,7 +81,7 @@ func (r *Remains) CopyTo(to *pebble.DB) (keys int, err error) {
 	for _, name := range names {
 		path := r.FS.PathJoin(dir, name)
 		if num, ok := fileNumber(name, tableSuffix); ok && !known.obsolete[num] {
-			t := r.openTable(path, num)
+			t := r.openTable(path, num, known.live[num])
 			m.deletions = append(m.deletions, t.deletions...)
 			m.add(t)
 		}
@@ -90,7 +90,8 @@ func (r *Remains) CopyTo(to *pebble.DB) (keys int, err error) {
 		}
 	}
 	for _, num := range known.missing(names) {
-		r.Lost(Loss{File: fmt.Sprintf("%06d%s", num, tableSuffix), Why: "is missing"})
+		of := known.live[num]
+		r.Lost(Loss{File: tableName(num), Why: "is missing", From: of.first, To: of.last})
 	}
 	if err := r.promised(dir, names, known.firstLog); err != nil {
 		return 0, err

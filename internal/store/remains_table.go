@@ -26,6 +26,7 @@ type table struct {
 	r         *Remains
 	path      string
 	num       uint64
+	bounds    listed // zero where no MANIFEST lists it
 	blocks    []block.Handle
 	read      []entry // what is left of the block that was read last
 	last      []byte  // the last key that was read
@@ -35,17 +36,18 @@ type table struct {
 
 func (r *Remains) lost(path, why string) { r.Lost(Loss{File: r.FS.PathBase(path), Why: why}) }
 
-// openTable finds the blocks of a table.
-func (r *Remains) openTable(path string, num uint64) *table {
-	t := &table{r: r, path: path, num: num}
+// openTable finds the blocks of a table, whose bounds are those that a MANIFEST lists.
+func (r *Remains) openTable(path string, num uint64, bounds listed) *table {
+	t := &table{r: r, path: path, num: num, bounds: bounds, last: bounds.first}
+	lost := func(why string) { r.Lost(Loss{File: r.FS.PathBase(path), Why: why, From: bounds.first, To: bounds.last}) }
 	b, err := readWhole(r.FS, path)
 	if err != nil {
-		r.lost(path, err.Error())
+		lost(err.Error())
 		return t
 	}
 	if err := t.readIndex(b); err != nil {
 		t.blocks, t.deletions = carve(b), nil
-		r.lost(path, fmt.Sprintf("its index cannot be read (%v); of its blocks %d were found without it, and ranges that it says are deleted are not", err, len(t.blocks)))
+		lost(fmt.Sprintf("its index cannot be read (%v); of its blocks %d were found without it, and ranges that it says are deleted are not", err, len(t.blocks)))
 	}
 	return t
 }
@@ -88,7 +90,7 @@ func (t *table) readIndex(b []byte) (err error) {
 func (t *table) next() *entry {
 	for len(t.read) == 0 {
 		if len(t.blocks) == 0 {
-			t.tellBad(nil)
+			t.tellBad(t.bounds.last)
 			return nil
 		}
 		at := t.blocks[0]
@@ -123,7 +125,7 @@ type TableBlock struct{ From, To, Entries int }
 
 // TableBlocks finds the blocks of entries of a table that is whole.
 func (r *Remains) TableBlocks(path string) (all []TableBlock, err error) {
-	t := r.openTable(path, 0)
+	t := r.openTable(path, 0, listed{})
 	for _, h := range t.blocks {
 		entries, err := t.readBlock(h)
 		if err != nil {
