@@ -41,6 +41,7 @@ type Remains struct {
 // Loss is something that cannot be read.
 type Loss struct {
 	What   string // what was kept there
+	Count  int    // of What where that is known, or else of the places that cannot be read
 	Reason string
 }
 
@@ -173,7 +174,9 @@ func (r *Remains) read(fs vfs.FS, dir string, db *DB, lost func(store.Loss)) (ke
 	return r.file.CopyTo(db.store)
 }
 
-func (r *Remains) lose(what, why string) { r.Lost = append(r.Lost, Loss{What: what, Reason: why}) }
+func (r *Remains) lose(what, why string) {
+	r.Lost = append(r.Lost, Loss{What: what, Count: 1, Reason: why})
+}
 
 // copy fills the store of the copy. It returns the identity that the store fits: that of
 // memdb.json, nil if it cannot be read; its copy in the store; or a new one.
@@ -217,7 +220,31 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 			return nil, err
 		}
 	}
-	return id, r.rename(db)
+	if err := r.rename(db); err != nil {
+		return nil, err
+	}
+	return id, r.loseCommits(fs, dir, db)
+}
+
+// loseCommits reports the commits that the mark beside the store says were acknowledged and that are
+// behind the newest one in the copy.
+func (r *Remains) loseCommits(fs vfs.FS, dir string, db *DB) error {
+	if r.file != nil { // one file has no mark
+		return nil
+	}
+	_, marked, err := store.Marked(fs, dir)
+	if err != nil {
+		return fault.Within(doingRemains+dir, err)
+	}
+	snap := db.store.NewSnapshot()
+	newest, _, err := newestLogged(db.keys(), snap)
+	if err = errors.Join(err, snap.Close()); err != nil {
+		return err
+	}
+	if newest < marked {
+		r.Lost = append(r.Lost, Loss{What: "commits", Count: int(marked - newest), Reason: missingCommits(newest, marked)})
+	}
+	return nil
 }
 
 // loseDeaths tells what is lost with a part of the indexes where a delete by scope is not cleaned up
