@@ -184,8 +184,9 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 	indexes := "" // why one of them cannot be read, where only that is lost
 	var err error
 	r.Keys, err = r.read(fs, dir, db, func(l store.Loss) {
-		if what, counts := db.between(l.From, l.To); counts {
-			r.lose(what, l.Error())
+		what, counts := db.between(l.From, l.To)
+		if counts || l.What != "" {
+			r.lose(cmp.Or(l.What, what), l.Error())
 		} else {
 			indexes = l.Error()
 		}

@@ -82,7 +82,8 @@ func TestRescue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(r.Lost) > 0 {
+			// Without any list of the tables nobody knows whether one is missing.
+			if lost := len(r.Lost); gone != "all but tables" && lost > 0 || gone == "all but tables" && (lost != 1 || !strings.Contains(r.Lost[0].Reason, "MANIFEST")) {
 				t.Errorf("lost: %v", r.Lost)
 			}
 			if after := filesOf(t, dir); len(after) != len(before) {

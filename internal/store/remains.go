@@ -28,6 +28,8 @@ type Remains struct {
 type Loss struct {
 	File string
 	Why  string
+	// What is lost, where no keys tell it.
+	What string
 	// From and To are the keys between which something is missing. At the edge of a table they are the
 	// table's bounds; nil where these are not known.
 	From, To []byte
@@ -101,11 +103,19 @@ func (r *Remains) CopyTo(to *pebble.DB) (keys int, err error) {
 	return m.writeTo(to)
 }
 
-// promised tells of logs that were there and are not, or not as far as they were.
+// promised reports logs that were there and are not, or not as far as they were, and a list of the tables
+// that cannot be read.
 func (r *Remains) promised(dir string, names []string, first uint64) error {
 	m, err := readMark(r.FS, r.Dir)
-	if err != nil || m.clean {
+	if err != nil {
 		return err
+	}
+	list := &proof{fs: r.FS, dir: r.Dir, store: dir, names: names, mark: m}
+	if len(names) > 0 && len(list.wholeManifests()) == 0 {
+		r.Lost(Loss{File: "MANIFEST", What: "tables that are missing, and deletes", Why: "neither the newest MANIFEST nor its copy can be read whole: whether all tables are there is not known, and what was deleted may be back"})
+	}
+	if m.clean {
+		return nil
 	}
 	for _, num := range m.logs {
 		switch {
