@@ -306,8 +306,6 @@ Without --archive, --to-lsn and --to-time choose the newest backup up to there.`
 		switch toLSN, toTime := cmd.Flags().Changed("to-lsn"), cmd.Flags().Changed("to-time"); {
 		case toLSN && o.ToLSN == 0:
 			return usagef(cmd, "--to-lsn 0 names no commit: the first LSN is 1; leave the flag out to restore everything")
-		case toTime && (o.ToTime.IsZero() || o.ToTime.Unix() <= 0):
-			return usagef(cmd, "--to-time is before every commit; leave the flag out to restore everything")
 		case toTime && o.ToTime.After(a.now()):
 			return usagef(cmd, "--to-time %s is in the future; leave the flag out to restore everything", o.ToTime.Format(time.RFC3339))
 		case toLSN && toTime:
