@@ -45,7 +45,7 @@ func Inspect(fs vfs.FS, dir string, merger *pebble.Merger, visit func(file strin
 			if err := inspectBlocks(b, merger, func(raw []byte) { visit(path, raw) }); err != nil {
 				return fmt.Errorf("%s: %w", path, err)
 			}
-			t := r.openTable(path, 0)
+			t := r.openTable(path, 0, listed{})
 			deletions = t.deletions
 			for e := t.next(); e != nil; e = t.next() {
 				entries = append(entries, *e)
