@@ -235,4 +235,3 @@ func ownerNames(names []layout.Name) (all []string) {
 	}
 	return all
 }
-

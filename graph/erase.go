@@ -49,7 +49,9 @@ func NewTraces(ids map[string]bool) *Traces {
 }
 
 // Note adds what a change in the log names.
-func (t *Traces) Note(op part.Op, body []byte) { eachThing(op, body, func(g thing) { t.things[g] = true }) }
+func (t *Traces) Note(op part.Op, body []byte) {
+	eachThing(op, body, func(g thing) { t.things[g] = true })
+}
 
 // Types reports whether the Traces have types.
 func (t *Traces) Types() bool {

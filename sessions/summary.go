@@ -149,7 +149,9 @@ func Without(summary string, texts []string) (rest string, extract bool) {
 	for line := range strings.Lines(said) {
 		line = strings.TrimSpace(line)
 		_, sentence, by := strings.Cut(line, ": ")
-		has := func(text string) bool { return strings.Contains(text, line) || by && sentence != "" && strings.Contains(text, sentence) }
+		has := func(text string) bool {
+			return strings.Contains(text, line) || by && sentence != "" && strings.Contains(text, sentence)
+		}
 		if line != "" && !slices.ContainsFunc(texts, has) {
 			kept = append(kept, line)
 		}

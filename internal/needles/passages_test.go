@@ -13,18 +13,18 @@ func TestPassages(t *testing.T) {
 	p.Name("zoe7")
 	p.Name("amsterdam")
 	for text, want := range map[string]bool{
-		"before The harbour opens at seven in the morning, they said":   true,
-		`{"text":"A \"quoted harbour master\" said so"}`:                true,
-		"The harbour opens at seven in the evening":                     false,
-		"Short one":                                                     false,
-		"with zoe7.":                                                    true,
-		"zoe7":                                                          true,
-		"\x00zoe7\x01":                                                  true,
-		"zoe77":                                                         false,
-		"azoe7":                                                         false,
-		"from amsterdam":                                                true,
-		"amsterdams":                                                    false,
-		"":                                                              false,
+		"before The harbour opens at seven in the morning, they said": true,
+		`{"text":"A \"quoted harbour master\" said so"}`:              true,
+		"The harbour opens at seven in the evening":                   false,
+		"Short one":      false,
+		"with zoe7.":     true,
+		"zoe7":           true,
+		"\x00zoe7\x01":   true,
+		"zoe77":          false,
+		"azoe7":          false,
+		"from amsterdam": true,
+		"amsterdams":     false,
+		"":               false,
 		strings.Repeat("x", 300) + " amsterdam" + strings.Repeat(" ", 9): true,
 	} {
 		if got := p.In([]byte(text)); got != want {
@@ -45,7 +45,7 @@ func TestPassagesRandom(t *testing.T) {
 		}
 		return "x" + string(b) + "x"
 	}
-	for range 2000 {
+	for range 200 {
 		text, p := word(200), NewPassages(10)
 		from := rng.IntN(100)
 		needle := "x" + text[from+1:from+30] + "x"
