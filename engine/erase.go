@@ -663,7 +663,7 @@ func readersError() error { return unendedError("a View is open that was begun b
 func unendedError(why string) error {
 	return &fault.Error{
 		Kind: fault.ErrBusy, What: doingErase, Why: why,
-		Do: "end Views that are open: the erasure has begun and goes on in the background; call it again to see its report",
+		Do: "end the reads that were begun before: the erasure has begun and goes on in the background; call it again to see its report",
 	}
 }
 
