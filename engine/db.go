@@ -442,7 +442,10 @@ func (db *DB) Close() error {
 
 // closeOnce is Close also within a call of another database.
 func (db *DB) closeOnce() (err error) {
-	db.life.closing.Do(func() { err = db.close() })
+	db.life.closing.Do(func() {
+		db.finishErasing()
+		err = db.close()
+	})
 	return err
 }
 
