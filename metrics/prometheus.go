@@ -59,7 +59,7 @@ func WriteDisk(w io.Writer, free, reserve int64) error {
 	}
 	p := &exposition{w: bufio.NewWriter(w)}
 	p.gauge("disk_free_bytes", "Free space in the file system of the database.", float64(free))
-	p.gauge("disk_reserve_bytes", "Free space below which no writes are taken.", float64(reserve))
+	p.gauge("disk_reserve_bytes", "Free space that is kept: no writes are taken below it and 1/64 of it.", float64(reserve))
 	return p.w.Flush()
 }
 
