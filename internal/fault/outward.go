@@ -2,9 +2,8 @@ package fault
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
-	"net"
-	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -58,8 +57,9 @@ func outward(err error, folders []string) string {
 			}
 		}
 		return e.Op + name + ": " + outward(e.Err, folders)
-	case *net.OpError, *net.DNSError, *net.AddrError, *url.Error:
-		return "the network failed"
+	}
+	if kind := fmt.Sprintf("%T", err); strings.HasPrefix(kind, "*net.") || strings.HasPrefix(kind, "*url.") {
+		return "the network failed" // by its name, since nothing here imports the network
 	}
 	text := CauseText(err)
 	var causes []error
