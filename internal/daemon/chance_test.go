@@ -242,11 +242,14 @@ func (c *chance) unseen(kind int) string {
 			var of struct {
 				memory.Scope
 				Session string `json:"session"` // which is a run
+				Value   struct {
+					Scope memory.Scope `json:"scope"` // of an event of the dialect of mem0, which its key owns
+				} `json:"value"`
 			}
-			if json.Unmarshal([]byte(line), &of) != nil || strings.Contains(line, `"type":"end"`) {
+			if err := json.Unmarshal([]byte(line), &of); err != nil && !strings.Contains(line, `"type":"kv"`) || strings.Contains(line, `"type":"end"`) {
 				continue
 			}
-			of.Run = cmp.Or(of.Run, of.Session)
+			of.Run = cmp.Or(of.Run, of.Session, of.Value.Scope.Run)
 			if !slices.ContainsFunc(kinds[kind].sees, func(s memory.Scope) bool { return scope.Contains(s, of.Scope) }) {
 				lines = append(lines, counted.ReplaceAllString(strings.TrimSpace(line), ""))
 			}

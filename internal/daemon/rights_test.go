@@ -247,9 +247,7 @@ func TestModelsOfClients(t *testing.T) {
 			}
 		}
 	}
-	for name, value := range map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": other, "NEO4J_URL": other} {
-		client.variables[name] = value
-	}
+	maps.Copy(client.variables, map[string]string{"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": other, "NEO4J_URL": other})
 	for _, args := range [][]string{{"fact", "add", "I like tea"}, {"session", "compact", "r1", "--llm"}} {
 		if out, told, code := client.run(t, "", args...); code == 0 || !strings.Contains(told, "it is not one of the server's configuration") {
 			t.Errorf("%v: exit %d, %s%s", args, code, out, told)
