@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // maxDepth is how deep the JSON of a body may be.
@@ -40,25 +42,38 @@ func checkQuery(u *url.URL) error {
 	return nil
 }
 
-// checkShape refuses JSON that is deeper than maxDepth, or in which an object names a scope twice: in
-// the same letters, or in the outermost object in letters that differ in case. Whether it is JSON at
-// all is not checked.
-func checkShape(b []byte) error {
+// CheckJSON refuses JSON that is deeper than maxDepth, that has a list of more than memory.MaxItems objects, lists
+// and strings, or in which an object names a scope twice: in the same letters, or in the outermost object in
+// letters that differ in case. Values one after the other are a list, too. Numbers are not counted: they are
+// those of vectors. Whether it is JSON at all is not checked.
+func CheckJSON(b []byte) error {
 	// The keys that name a scope of each object that is open; nil for a list.
 	var open [][]string
-	key := false // a string is a key of the innermost object
+	items := []int{0} // of the body and each value that is open; below 0 for an object
+	key := false      // a string is a key of the innermost object
 	for i := 0; i < len(b); i++ {
+		switch b[i] {
+		case '{', '[', '"':
+			in := &items[len(items)-1]
+			if *in >= 0 {
+				*in++
+			}
+			if *in > memory.MaxItems {
+				return Fail(http.StatusRequestEntityTooLarge, "too_large", "the body has a list of more than %d; send fewer at once", memory.MaxItems)
+			}
+		}
 		switch b[i] {
 		case '{', '[':
 			if len(open) == maxDepth {
 				return Fail(http.StatusBadRequest, "invalid", "the JSON is deeper than %d", maxDepth)
 			}
-			open = append(open, nil)
+			open, items = append(open, nil), append(items, 0)
 			if key = b[i] == '{'; key {
-				open[len(open)-1] = []string{}
+				open[len(open)-1], items[len(items)-1] = []string{}, -1
 			}
 		case '}', ']':
 			open, key = open[:max(len(open)-1, 0)], false
+			items = items[:max(len(items)-1, 1)]
 		case ',':
 			key = len(open) > 0 && open[len(open)-1] != nil
 		case ':':

@@ -26,7 +26,7 @@ func TestShape(t *testing.T) {
 		{`{"user`, ""},
 		{`"`, ""},
 	} {
-		if err := checkShape([]byte(c.body)); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if err := CheckJSON([]byte(c.body)); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.body, err, c.want)
 		}
 	}

@@ -54,7 +54,9 @@ func export(a *ask) error {
 		if err != nil {
 			return err
 		}
-		s.last = exportEnd{exchange.TypeEnd, true, exchange.NewExported(r)}
+		end := exportEnd{exchange.TypeEnd, true, exchange.NewExported(r)}
+		end.Unreadable = max(end.Unreadable, a.DB.Damage().Unreadable)
+		s.last = end
 		return nil
 	})
 }
