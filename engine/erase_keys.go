@@ -125,11 +125,11 @@ func (db *DB) workParts(ctx context.Context) error {
 // eraseHistories removes the records of what has died, and what the trash keeps.
 func (db *DB) eraseHistories(ctx, wait context.Context, e *erasure) error {
 	for range eraseTries {
-		left, _, err := db.eraseDeadIn(ctx, &e.whose, db.recordSpans(e))
+		done, err := db.eraseDeadIn(ctx, &e.whose, db.recordSpans(e))
 		if err != nil {
 			return err
 		}
-		if left == 0 {
+		if done.left+done.living == 0 {
 			if err := db.shown(ctx); err != nil {
 				return err
 			}
@@ -446,7 +446,7 @@ func (tx *Tx) idleFields(ctx context.Context, gone []layout.Name) ([]layout.Name
 func (tx *Tx) busyRuns() (map[uint32]bool, error) {
 	busy := map[uint32]bool{}
 	tx.db.tables.Docs.Rows.EachFrom(0, math.MaxUint32, func(_ uint64, r *doctable.Row) bool {
-		if r.Run != 0 && r.Died.Load() == doctable.Alive {
+		if r.Died.Load() == doctable.Alive && r.Run != 0 { // Died first: a document is published by it
 			busy[r.Run] = true
 		}
 		return true

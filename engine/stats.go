@@ -204,7 +204,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	s.Metrics, s.Unreadable = new(db.Metrics()), db.unreadable()
 	s.Parts, s.Lost = parts, s.Lost+lost
-	s.DiskFreeBytes, s.DiskReserveBytes = db.store.DiskFigures()
+	s.DiskFreeBytes, s.DiskReserveBytes = db.Disk()
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
 	for _, sp := range db.spaces.All() {
 		info := spaceInfo(sp)

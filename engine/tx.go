@@ -208,7 +208,7 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 		return ctx.Err()
 	})
 	applied := clock.System()
-	err = db.acknowledge(seen, err)
+	err = db.acknowledgeWithin(ctx, seen, err)
 	db.wrote(began, applied)
 	return db.incomplete(err)
 }
@@ -222,6 +222,9 @@ func (db *DB) admit(ctx context.Context) (release func(), err error) {
 	}
 	if err = db.writable(doing); err == nil {
 		err = db.store.AdmitSending(doing)
+	}
+	if err == nil {
+		err = db.awaitLate(ctx)
 	}
 	if err == nil {
 		err = db.waitForSealing(ctx)
@@ -259,6 +262,14 @@ func (db *DB) acknowledge(seen uint64, err error) error {
 		}
 	}
 	return err
+}
+
+// acknowledgeWithin is acknowledge for as long as the context of a call lasts.
+func (db *DB) acknowledgeWithin(ctx context.Context, seen uint64, err error) error {
+	if !db.archives.first || ctx.Done() == nil {
+		return db.acknowledge(seen, err)
+	}
+	return db.acknowledgeFirst(ctx, seen, err)
 }
 
 // update runs fn under the lock and returns the newest LSN that it observed or

@@ -358,7 +358,7 @@ func (t *tenants) Count() int           { return t.node.Facts().Shards }
 func (t *tenants) Of(o scope.Owner) int { return cluster.ShardOf(o, t.node.Facts().Shards) }
 func (t *tenants) Secret() []byte       { return t.node.Facts().Secret }
 func (t *tenants) Client() *http.Client { return t.client }
-func (t *tenants) Failed() error        { return nil } // a shard that fails goes to another node
+func (t *tenants) Writable() error      { return t.node.Writable() }
 
 func (t *tenants) Where(ctx context.Context, shard int, anew bool) (string, error) {
 	address, err := t.node.Where(ctx, shard, anew)
@@ -421,7 +421,8 @@ func (t *tenants) Metrics(w io.Writer) error {
 	for shard, s := range t.node.Here() {
 		all[shard] = metrics.Shard{Epoch: s.Epoch, LSN: s.LSN, LagMS: s.LagMS, Unsent: s.Unsent, Published: s.Published}
 	}
-	return metrics.WriteShards(w, all)
+	free, reserve := t.node.Disk()
+	return errors.Join(metrics.WriteShards(w, all), metrics.WriteDisk(w, free, reserve))
 }
 
 // sortMembers puts nodes in the order of their names.

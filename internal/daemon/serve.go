@@ -85,6 +85,11 @@ func (p *program) check(s *config.Server) error {
 	for i, h := range s.Hosts {
 		s.Hosts[i] = strings.ToLower(h)
 	}
+	for _, o := range s.Origins {
+		if u, err := url.Parse(o); err != nil || u.Host == "" || o != strings.ToLower(u.Scheme+"://"+u.Host) {
+			return wrong("origin %q: give one as a browser sends it, such as https://app.example.org", o)
+		}
+	}
 	if err := p.checkCluster(s); err != nil {
 		return err
 	}

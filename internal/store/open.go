@@ -246,9 +246,10 @@ func (s *Store) pauseRetry(kept bool) {
 	if !kept {
 		return
 	}
-	timer.Reset(min(retryPause<<min(s.retries.Add(1), maxDoublings), mostPause))
+	timer.Reset(min(retryPause<<min(s.refused(), maxDoublings), mostPause))
 	select {
 	case <-timer.C:
+	case <-s.retryNow:
 	case <-s.ending: // Close waits for the store
 	}
 }

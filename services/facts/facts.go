@@ -32,7 +32,7 @@ const (
 	// MaxConcurrency bounds what is configured: providers allow few calls at once.
 	MaxConcurrency = 64
 	// MaxMessages bounds the messages of one Add.
-	MaxMessages = 10_000
+	MaxMessages = memory.MaxItems
 	// MaxConversation bounds the text of one Add that a model is asked about, in bytes.
 	// It is more than models read.
 	MaxConversation = 4 << 20

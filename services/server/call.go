@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -40,24 +41,41 @@ type Call struct {
 // Context ends with the client, the time limit of the route, and the server.
 func (c *Call) Context() context.Context { return c.R.Context() }
 
+// Idles has a stream last however long nothing of it is read or written, as one that waits for what comes.
+func (c *Call) Idles() {
+	if out, ok := c.W.(*answer); ok {
+		out.idles()
+	}
+}
+
 // maxDepth is how deep the JSON of a body may be.
 const maxDepth = 64
 
 // Body reads the body as bytes: bounded, and valid UTF-8.
 func (c *Call) Body() ([]byte, error) {
 	b, err := io.ReadAll(c.R.Body)
-	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &large):
-		return nil, err
-	case err != nil && c.Context().Err() != nil:
-		return nil, c.Context().Err()
 	case err != nil:
-		return nil, Fail(http.StatusBadRequest, "invalid", "the body could not be read whole: %v", err)
+		return nil, bodyError(c.Context(), err)
 	case !utf8.Valid(b):
 		return nil, Fail(http.StatusBadRequest, "invalid", "the body is no UTF-8")
 	}
 	return b, nil
+}
+
+// bodyError is the error of a body that could not be read.
+func bodyError(ctx context.Context, err error) error {
+	var large *http.MaxBytesError
+	var full *Failure
+	switch {
+	case errors.As(err, &large), errors.As(err, &full):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return context.DeadlineExceeded
+	}
+	return Fail(http.StatusBadRequest, "invalid", "the body could not be read whole: %v", err)
 }
 
 // JSON reads the body as one JSON value: it says that it is JSON in UTF-8, or says nothing of what
@@ -79,25 +97,49 @@ func (c *Call) JSON() ([]byte, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, Fail(http.StatusBadRequest, "invalid", "the body is empty; send a JSON object")
 	}
-	return b, checkDepth(b)
+	return b, CheckJSON(b)
 }
 
-// checkDepth refuses JSON that is deeper than maxDepth.
-func checkDepth(b []byte) error {
+// Values reads the body as JSON values, one after the other, within the bounds of JSON.
+func (c *Call) Values() ([]byte, error) {
+	b, err := c.Body()
+	if err != nil {
+		return nil, err
+	}
+	return b, CheckJSON(b)
+}
+
+// CheckJSON refuses JSON that is deeper than 64, or has a list of more than memory.MaxItems objects, lists and
+// strings. Values one after the other are a list, too. Numbers do not count: they are those of vectors.
+func CheckJSON(b []byte) error {
+	var items [maxDepth + 1]int // of the lists around; below 0: it is an object
 	depth, text := 0, false
 	for i := 0; i < len(b); i++ {
 		switch ch := b[i]; {
 		case text && ch == '\\':
 			i++
-		case ch == '"':
-			text = !text
+		case text && ch == '"':
+			text = false
 		case text:
-		case ch == '{' || ch == '[':
+		case ch == '"', ch == '{', ch == '[':
+			if items[depth] >= 0 {
+				items[depth]++
+			}
+			if items[depth] > memory.MaxItems {
+				return Fail(http.StatusRequestEntityTooLarge, "too_large", "the body has a list of more than %d; send fewer at once", memory.MaxItems)
+			}
+			if text = ch == '"'; text {
+				continue
+			}
 			if depth++; depth > maxDepth {
 				return Fail(http.StatusBadRequest, "invalid", "the JSON is deeper than %d", maxDepth)
 			}
+			items[depth] = 0
+			if ch == '{' {
+				items[depth] = -1
+			}
 		case ch == '}' || ch == ']':
-			depth--
+			depth = max(depth-1, 0)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -17,11 +18,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 )
-
-// slotWait is how long a request waits for others to end.
-const slotWait = time.Second
 
 // endpoint is a route as http.ServeMux has it.
 type endpoint struct {
@@ -52,7 +51,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", out.entry.id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	s.mux.ServeHTTP(out, r)
+	s.share(w, r)
+	if isPreflight(r) {
+		e := &endpoint{s: s, d: s.dialectOf(r.URL.Path)}
+		out.taken, out.entry.dialect = true, e.d.Name
+		if err := s.preflight(out, r); err != nil {
+			e.fail(out, r, err)
+		}
+	} else {
+		s.mux.ServeHTTP(out, r)
+	}
 	if !out.taken { // the mux has refused it
 		out.taken = true
 		e := &endpoint{s: s, d: s.dialectOf(r.URL.Path)}
@@ -79,6 +87,11 @@ func (s *Server) stray(r *http.Request, allow string) error {
 // answer checks who asks, and has the route answer within its bounds.
 func (e *endpoint) answer(out *answer, r *http.Request) error {
 	s := e.s
+	if !e.route.Stream {
+		ctx, cancel := context.WithTimeout(r.Context(), s.o.Timeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
 	of, err := s.opened(r)
 	if errors.Is(err, errAnew) {
 		out.Header().Set(innerHeader, s.seals.said(s.o.Shards.Secret(), r.Header.Get(innerHeader)))
@@ -105,6 +118,15 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if e.route.Probe {
+		return e.handle(out, r, key, nil)
+	}
+	return e.shared(out, r, key)
+}
+
+// shared answers a request within the share of whom it comes from.
+func (e *endpoint) shared(out *answer, r *http.Request, key *Key) error {
+	s := e.s
 	whom := out.entry.key
 	if whom == "" {
 		whom, _, _ = net.SplitHostPort(r.RemoteAddr)
@@ -112,17 +134,36 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 	if wait := s.rates.take(whom, s.o.Clock()); wait > 0 && !e.route.Public {
 		return &Failure{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests of this key; wait, and try again", RetryAfter: wait}
 	}
+	if most := e.maxBody(); most <= s.o.MaxBody && r.ContentLength != 0 {
+		if r.ContentLength > most {
+			return &http.MaxBytesError{Limit: most}
+		}
+		body, done, err := s.hold(r.Context(), whom, http.MaxBytesReader(out, r.Body, most), r.ContentLength)
+		if err != nil {
+			return bodyError(r.Context(), err)
+		}
+		defer done()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	room := s.running
 	if e.route.Stream {
 		room = s.streams
 	}
-	if err := room.enter(r, slotWait); err != nil {
+	if err := room.take(r.Context(), whom, 1); err != nil {
 		return err
 	}
-	defer room.leave()
+	defer room.give(whom, 1)
 	s.counts.running.Add(1)
 	defer s.counts.running.Add(-1)
 	return e.handle(out, r, key, nil)
+}
+
+// maxBody bounds the body of a request, in bytes. A cluster keeps a body, to send it on.
+func (e *endpoint) maxBody() int64 {
+	if e.route.MaxBody == 0 || e.s.o.Shards != nil {
+		return e.s.o.MaxBody
+	}
+	return e.route.MaxBody
 }
 
 // handle calls the route. of is what another node says of the request, nil for one of a client.
@@ -132,32 +173,28 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 	control := http.NewResponseController(out.ResponseWriter)
 	if e.route.Stream {
 		out.stream = true
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
 		if !e.route.Ends {
-			defer context.AfterFunc(s.drained, cancel)()
+			defer context.AfterFunc(s.drained, func() { cancel(nil) })()
 		}
+		out.silence = time.AfterFunc(s.o.Silence, func() { cancel(context.DeadlineExceeded) })
+		out.mayBeSilent = s.o.Silence
+		defer out.silence.Stop()
 		// A deadline for reading that passes while the handler runs would end the request.
 		_ = control.SetReadDeadline(time.Time{})
 		defer func() { _ = control.SetReadDeadline(time.Now().Add(slotWait)) }()
-	} else {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.o.Timeout)
-		defer cancel()
 	}
-	most := e.route.MaxBody
-	if most == 0 || s.o.Shards != nil { // which keeps a body, to send it on
-		most = s.o.MaxBody
-	}
+	most := e.maxBody()
 	if r.ContentLength > most {
 		return &http.MaxBytesError{Limit: most}
 	}
 	body := r.Body
 	if e.route.Stream {
-		body = &patient{ReadCloser: body, control: control, limit: s.o.Timeout}
+		body = &patient{ReadCloser: body, control: control, out: out}
 	}
-	r = r.WithContext(ctx)
+	r = r.WithContext(filter.WithWork(ctx, s.o.MaxWork))
 	r.Body = http.MaxBytesReader(out, body, most)
 	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock, inner: of}
 	out.call = c
@@ -170,6 +207,9 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 	})
 	if err != nil && errors.Is(err, context.Canceled) && s.drained.Err() != nil && r.Context().Err() != nil {
 		return &Failure{Status: http.StatusServiceUnavailable, Code: "closing", Message: "the server is ending", Err: err, RetryAfter: retryAfter}
+	}
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(r.Context()), context.DeadlineExceeded) {
+		return context.DeadlineExceeded
 	}
 	return err
 }
@@ -289,12 +329,16 @@ type answer struct {
 	damages atomic.Int64
 	marked  bool // the header reports all known damages
 	limit   time.Duration
-	taken   bool
-	cut     bool // the answer has begun and failed
-	stream  bool
-	status  int
-	bytes   int64
-	entry   entry
+	// silence ends a stream of which nothing is read or written for mayBeSilent; nil: nothing does.
+	silence     *time.Timer
+	mayBeSilent time.Duration
+
+	taken  bool
+	cut    bool // the answer has begun and failed
+	stream bool
+	status int
+	bytes  int64
+	entry  entry
 }
 
 // Unwrap is for http.ResponseController.
@@ -319,6 +363,7 @@ func (a *answer) Write(b []byte) (int, error) {
 	}
 	if a.stream {
 		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.limit))
+		a.passed()
 	}
 	n, err := a.ResponseWriter.Write(b)
 	a.bytes += int64(n)
@@ -364,8 +409,24 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buf, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	if err == nil {
 		a.status = http.StatusSwitchingProtocols
+		a.idles() // the connection ends it
 	}
 	return c, buf, err
+}
+
+// passed notes that something of a stream was read or written.
+func (a *answer) passed() {
+	if a.silence != nil {
+		a.silence.Reset(a.mayBeSilent)
+	}
+}
+
+// idles has a stream last however long nothing of it is read or written.
+func (a *answer) idles() {
+	if a.silence != nil {
+		a.silence.Stop()
+		a.silence = nil
+	}
 }
 
 // Flush is for handlers that ask for an http.Flusher.
@@ -375,12 +436,13 @@ func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flus
 type patient struct {
 	io.ReadCloser
 	control *http.ResponseController
-	limit   time.Duration
+	out     *answer
 }
 
 func (p *patient) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(p.limit))
+	_ = p.control.SetReadDeadline(time.Now().Add(p.out.limit))
 	n, err := p.ReadCloser.Read(b)
+	p.out.passed()
 	_ = p.control.SetReadDeadline(time.Time{})
 	return n, err
 }

@@ -100,10 +100,7 @@ func (s *Server) opened(r *http.Request) (*inner, error) {
 func held(c *Call, of *inner) ([]byte, error) {
 	body, err := io.ReadAll(c.R.Body)
 	if err != nil {
-		if c.Context().Err() != nil {
-			return nil, c.Context().Err()
-		}
-		return nil, err
+		return nil, bodyError(c.Context(), err)
 	}
 	if of != nil && of.Body != hashOf(body) {
 		return nil, errForeign
