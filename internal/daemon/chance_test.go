@@ -36,9 +36,14 @@ var planted = []struct {
 	scope memory.Scope
 	mark  string
 }{
-	{memory.Scope{User: "ada"}, "qzwalnut"}, {memory.Scope{User: "ada", Agent: "planner"}, "qzpecan"}, {memory.Scope{User: "bob", Run: "r1"}, "qzalmond"},
-	{memory.Scope{User: "bob", Run: "r2"}, "qzhazel"}, {memory.Scope{User: "bob"}, "qzcashew"}, {memory.Scope{Agent: "planner"}, "qzmacadamia"},
-	{memory.Scope{Agent: "vault"}, "qzpistachio"}, {memory.Scope{User: "vera", Agent: "vault", Run: "r1"}, "qzbrazil"},
+	{memory.Scope{User: "ada"}, "qzwalnut"},
+	{memory.Scope{User: "ada", Agent: "planner"}, "qzpecan"},
+	{memory.Scope{User: "bob", Run: "r1"}, "qzalmond"},
+	{memory.Scope{User: "bob", Run: "r2"}, "qzhazel"},
+	{memory.Scope{User: "bob"}, "qzcashew"},
+	{memory.Scope{Agent: "planner"}, "qzmacadamia"},
+	{memory.Scope{Agent: "vault"}, "qzpistachio"},
+	{memory.Scope{User: "vera", Agent: "vault", Run: "r1"}, "qzbrazil"},
 }
 
 // kinds are the kinds of keys: how each is made, and what it sees.

@@ -136,8 +136,15 @@ func TestRightsOfKeys(t *testing.T) {
 		}
 		run(false)
 		wide := [][]string{
-			{"list", "--all-scopes"}, {"recall", "Zeppelin", "--scope", `{"user":"ada"}`}, {"recall", "--queries", "q.jsonl"}, {"evict", "--undo", "1"}, {"consolidate", "--undo", "1"},
-			{"get", "a1", "--user", "ada"}, {"replica", "rep", "--from", "arch", "--follow"}, {"no-such-command"}, {"replica", "no-such-command", "--from", "arch"},
+			{"list", "--all-scopes"},
+			{"recall", "Zeppelin", "--scope", `{"user":"ada"}`},
+			{"recall", "--queries", "q.jsonl"},
+			{"evict", "--undo", "1"},
+			{"consolidate", "--undo", "1"},
+			{"get", "a1", "--user", "ada"},
+			{"replica", "rep", "--from", "arch", "--follow"},
+			{"no-such-command"},
+			{"replica", "no-such-command", "--from", "arch"},
 		}
 		if k.kind != "agent" { // for whom it is what the agent has of this user
 			wide = append(wide, []string{"list", "--user", "ada"}, []string{"export", "-", "--user", "ada"}, []string{"log", "tail", "--user", "ada"})
@@ -154,8 +161,14 @@ func TestRightsOfKeys(t *testing.T) {
 	}
 	client := hostileClient{address: d.address, key: run.Key}
 	for _, args := range [][]string{
-		{"store", "x", "--id", "w1"}, {"store", "x", "--id", "w1", "--upsert"}, {"store", "x", "--name", "n"}, {"store", "x", "--kind", "note"}, {"store", "x", "--extract"},
-		{"update", "w1", "--name", "n"}, {"recall", "Walrus", "--graph", "1"}, {"graph", "extract"},
+		{"store", "x", "--id", "w1"},
+		{"store", "x", "--id", "w1", "--upsert"},
+		{"store", "x", "--name", "n"},
+		{"store", "x", "--kind", "note"},
+		{"store", "x", "--extract"},
+		{"update", "w1", "--name", "n"},
+		{"recall", "Walrus", "--graph", "1"},
+		{"graph", "extract"},
 	} {
 		if out, told, code := client.run(t, "", args...); code == 0 || !strings.Contains(told, "is not for this") {
 			t.Errorf("%v: exit %d, %s%s", args, code, out, told)
@@ -234,8 +247,16 @@ func TestModelsOfClients(t *testing.T) {
 	}
 	for _, file := range []string{"llm.toml", "openai.toml", "embed.toml", "local.toml", "graph.toml"} {
 		for _, args := range [][]string{
-			{"fact", "add", "I like tea"}, {"fact", "search", "tea"}, {"fact", "update", "m1", "x"}, {"fact", "list"}, {"graph", "extract"}, {"session", "compact", "r1"},
-			{"recall", "tea"}, {"why", "m1", "tea"}, {"store", "tea"}, {"mcp"},
+			{"fact", "add", "I like tea"},
+			{"fact", "search", "tea"},
+			{"fact", "update", "m1", "x"},
+			{"fact", "list"},
+			{"graph", "extract"},
+			{"session", "compact", "r1"},
+			{"recall", "tea"},
+			{"why", "m1", "tea"},
+			{"store", "tea"},
+			{"mcp"},
 		} {
 			out, told, code := client.run(t, "", append(args, "--config", file)...)
 			if n := others.Load(); n > 0 || strings.Contains(out+told, "secret word") {

@@ -58,8 +58,12 @@ func commandsTable() string {
 		right        cli.Right
 		scope, admin string
 	}{
-		{cli.Anyone, "yes", "yes"}, {cli.Read, "within one of its scopes", "yes"}, {cli.Write, "within one of its scopes", "yes"},
-		{cli.AdminRead, "no", "yes"}, {cli.AdminWrite, "no", "yes"}, {cli.OnClient, "no", "no"},
+		{cli.Anyone, "yes", "yes"},
+		{cli.Read, "within one of its scopes", "yes"},
+		{cli.Write, "within one of its scopes", "yes"},
+		{cli.AdminRead, "no", "yes"},
+		{cli.AdminWrite, "no", "yes"},
+		{cli.OnClient, "no", "no"},
 	} {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", row.right, row.scope, row.admin, strings.Join(by[row.right], ", "))
 	}
