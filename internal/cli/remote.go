@@ -37,6 +37,8 @@ type Bounds struct {
 	Scopes []memory.Scope
 	// Key names the key, in errors.
 	Key string
+	// ReadOnly: the key changes nothing.
+	ReadOnly bool
 	// Files is the folder that names of folders go from, as those of backups. Empty: there is none.
 	Files string
 }
@@ -69,6 +71,9 @@ func (a *app) admit(cmd *cobra.Command) error {
 	top, verb := topVerb(cmd), verbOf(cmd)
 	if top != "help" && top != "completion" && cmd.HasParent() && runsAlone(cmd) {
 		return usagef(cmd, "a server does not run it; run memdbctl without the address of one")
+	}
+	if err := a.admitReading(cmd); err != nil {
+		return err
 	}
 	if a.bounds.Scopes == nil || !cmd.HasParent() || namesVerbs(cmd) || top == "help" || top == "completion" {
 		return nil
@@ -221,7 +226,12 @@ func (a *app) dialServer(ctx context.Context) (*beside.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return beside.DialURL(ctx, a.dir, a.getenv(keyVariable), roots)
+	key := a.getenv(keyVariable)
+	if key != "" && !a.toldPlain && beside.Plain(a.dir) {
+		a.toldPlain = true
+		a.warn("the key in %s and all data go to %s without encryption; use https://", keyVariable, a.dir)
+	}
+	return beside.DialURL(ctx, a.dir, key, roots)
 }
 
 // serverError is what a user is told of a server that cannot be reached, or does not run a verb.

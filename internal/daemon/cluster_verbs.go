@@ -151,10 +151,7 @@ const verbPause = 100 * time.Millisecond
 
 // serve runs a verb here.
 func (v *clusterVerbs) serve(c *server.Call, conn *beside.Conn, r *beside.Request, t server.Tenant) error {
-	bounds := &cli.Bounds{Files: v.files}
-	if !c.Admin() {
-		bounds.Scopes, bounds.Key = c.Key.Scopes, c.Key.ID
-	}
+	bounds := boundsOf(c, v.files)
 	return conn.Serve(c.Context(), r, func(ctx context.Context, s *beside.Session) (code int) {
 		code = exitFailed
 		if err := panics.Catch("runs a verb", func() { code = cli.RunWithin(ctx, t.DB, s, bounds) }); err != nil {

@@ -28,9 +28,12 @@ type program struct {
 	// listening hears the address once the server listens. nil: nobody does.
 	listening func(address string)
 
+	args []string
 	dir  string
 	json bool
 	o    options
+	// shown is the variable to set in place of a flag that has a password; empty for none.
+	shown string
 }
 
 // options are the flags of the server.
@@ -67,7 +70,13 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// exitedWith ends a command that memdbctl has run, with its exit code.
+type exitedWith int
+
+func (e exitedWith) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 func (p *program) run(ctx context.Context, args []string) int {
+	p.args = args
 	root := p.root()
 	root.SetArgs(append([]string{}, args...)) // of nil, the library would take those of the process
 	root.SetOut(p.out)
@@ -75,6 +84,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
+	}
+	if code, ok := errors.AsType[exitedWith](err); ok {
+		return int(code) // which has said why
 	}
 	fmt.Fprintf(p.err, "memdbd: %v\n", err)
 	if _, wrong := errors.AsType[usageError](err); wrong {

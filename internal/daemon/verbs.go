@@ -31,16 +31,25 @@ func (v *verbs) dialect() *server.Dialect {
 	}
 }
 
+// boundsOf is what the key of a call lets a verb do.
+func boundsOf(c *server.Call, files string) *cli.Bounds {
+	b := &cli.Bounds{Files: files}
+	if c.Key != nil {
+		b.Key, b.ReadOnly = c.Key.ID, c.Key.ReadOnly
+	}
+	if !c.Admin() {
+		b.Scopes = c.Key.Scopes
+	}
+	return b
+}
+
 // run runs a verb. Its errors are those of the connection, of which nobody is left to be told.
 func (v *verbs) run(c *server.Call) error {
 	if !strings.EqualFold(c.R.Header.Get("Upgrade"), beside.Protocol) {
 		c.W.Header().Set("Upgrade", beside.Protocol)
 		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "memdbctl asks here, with --db http://HOST:PORT")
 	}
-	bounds := &cli.Bounds{Files: v.files}
-	if !c.Admin() {
-		bounds.Scopes, bounds.Key = c.Key.Scopes, c.Key.ID
-	}
+	bounds := boundsOf(c, v.files)
 	v.running.Add(1)
 	defer v.running.Done()
 	conn, err := beside.Accept(c.W)

@@ -16,7 +16,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // slotWait is how long a request waits for others to end.
@@ -89,7 +92,7 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 		if of.Key != nil {
 			out.entry.key = of.Key.ID
 		}
-		if e.route.Admin && of.Key != nil && !of.Key.Admin {
+		if of.Key != nil && e.allow(of.Key) != nil {
 			return errForeign
 		}
 		return e.handle(out, r, of.Key, of)
@@ -125,9 +128,12 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 }
 
 // handle calls the route. of is what another node says of the request, nil for one of a client.
-func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (err error) {
+func (e *endpoint) handle(out *answer, r *http.Request, key *apikeys.Key, of *inner) (err error) {
 	s := e.s
 	ctx := r.Context()
+	if key != nil && key.ReadOnly {
+		ctx = engine.ReadOnly(ctx, true)
+	}
 	control := http.NewResponseController(out.ResponseWriter)
 	if e.route.Stream {
 		out.stream = true
@@ -136,6 +142,11 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 		defer cancel()
 		if !e.route.Ends {
 			defer context.AfterFunc(s.drained, cancel)()
+		}
+		if of == nil { // the node that the client has asked watches
+			watched, end := s.watched(ctx, key, control)
+			defer end()
+			ctx = watched
 		}
 		// A deadline for reading that passes while the handler runs would end the request.
 		_ = control.SetReadDeadline(time.Time{})
@@ -165,6 +176,12 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 		}
 		return e.sharded(c, of)
 	})
+	if cause, ok := errors.AsType[*Failure](context.Cause(ctx)); ok {
+		return cause // the key has ended within the stream
+	}
+	if key != nil && key.ReadOnly && errors.Is(err, memory.ErrReadOnly) {
+		return Denied("the key " + key.ID + " is read-only")
+	}
 	if err != nil && errors.Is(err, context.Canceled) && s.drained.Err() != nil && r.Context().Err() != nil {
 		return &Failure{Status: http.StatusServiceUnavailable, Code: "closing", Message: "the server is ending", Err: err, RetryAfter: retryAfter}
 	}
@@ -206,23 +223,6 @@ func hostOf(host string) string {
 func loopbackName(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// authorize finds the key of a request, and whether the route is for it.
-func (e *endpoint) authorize(r *http.Request) (*Key, error) {
-	if e.route.Public {
-		return nil, nil
-	}
-	key, needed, err := e.s.o.Keys.find(e.secret(r))
-	switch {
-	case errors.Is(err, errNoKey):
-		return nil, &Failure{Status: http.StatusUnauthorized, Code: "unauthorized", Message: "the request needs a key that is known, as Authorization: Bearer KEY"}
-	case err != nil:
-		return nil, err
-	case needed && e.route.Admin && !key.Admin:
-		return key, Denied("this needs a key of an administrator")
-	}
-	return key, nil
 }
 
 // secret is the key that a request has.

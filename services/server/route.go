@@ -28,8 +28,8 @@ type Route struct {
 	Handle func(c *Call) error
 	// Public: it needs no key.
 	Public bool
-	// Admin: it needs a key of an administrator.
-	Admin bool
+	// Admin: it needs a key of an administrator. Metrics: a key for metrics will do.
+	Admin, Metrics bool
 	// Stream: the answer may take as long as it likes; only each part of it has a limit.
 	Stream bool
 	// Ends: the stream ends by itself, so a server that ends waits for it, as long as Options.Grace.
