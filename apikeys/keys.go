@@ -35,8 +35,6 @@ type Store interface {
 const (
 	// keyMark begins every secret.
 	keyMark = "memdb_"
-	// putWait bounds the time in which a store takes a line.
-	putWait = 10 * time.Second
 	// UsedEvery is the precision of [Key.LastUsedAt]: a key in use writes one line in this time.
 	UsedEvery = time.Hour
 )
@@ -103,7 +101,7 @@ const (
 // Add makes a key with rights, and returns the secret, which nobody can read again, with what is known of the
 // key. Where the keys of the store are damaged, the new one takes the place of all. Errors are those of
 // [Rights.Check] and of the store.
-func (k *Keys) Add(r Rights) (secret string, key Key, err error) {
+func (k *Keys) Add(ctx context.Context, r Rights) (secret string, key Key, err error) {
 	if err := r.Check(); err != nil {
 		return "", key, err
 	}
@@ -111,7 +109,7 @@ func (k *Keys) Add(r Rights) (secret string, key Key, err error) {
 	err = k.refresh()
 	k.mu.Unlock()
 	if errors.Is(err, fault.ErrCorrupt) {
-		err = k.clear(true)
+		err = k.store.Clear(ctx, true)
 	}
 	if err != nil {
 		return "", key, err
@@ -129,23 +127,23 @@ func (k *Keys) Add(r Rights) (secret string, key Key, err error) {
 		r.ExpiresAt = &until
 	}
 	key = Key{ID: "key_" + hex.EncodeToString(hash[:6]), Rights: r, CreatedAt: at}
-	return secret, key, k.put(&line{ID: key.ID, Hash: hex.EncodeToString(hash[:]), Rights: r, CreatedAt: &at})
+	return secret, key, k.put(ctx, &line{ID: key.ID, Hash: hex.EncodeToString(hash[:]), Rights: r, CreatedAt: &at})
 }
 
 // Revoke ends a key, and returns what is known of it. ErrNotFound for an ID that no key has.
-func (k *Keys) Revoke(id string) (Key, error) {
+func (k *Keys) Revoke(ctx context.Context, id string) (Key, error) {
 	key, err := k.get("revoke", id)
 	if err != nil || key.RevokedAt != nil {
 		return key, err
 	}
 	at := k.now().UTC().Truncate(time.Millisecond)
 	key.RevokedAt = &at
-	return key, k.put(&line{ID: id, RevokedAt: &at})
+	return key, k.put(ctx, &line{ID: id, RevokedAt: &at})
 }
 
 // Rotate makes a key with the rights of another one, and has the other one end: at once, or after some time in
 // which both work. ErrNotFound for an ID that no key has, ErrInvalid for a key that has ended.
-func (k *Keys) Rotate(id string, grace time.Duration) (secret string, key Key, err error) {
+func (k *Keys) Rotate(ctx context.Context, id string, grace time.Duration) (secret string, key Key, err error) {
 	old, err := k.get("rotate", id)
 	if err != nil {
 		return "", key, err
@@ -155,14 +153,14 @@ func (k *Keys) Rotate(id string, grace time.Duration) (secret string, key Key, e
 		return "", key, fault.Invalid("rotate the key "+id, "it was revoked or has expired", "make a new key with memdbd key add")
 	}
 	r := old.Rights
-	if secret, key, err = k.Add(r); err != nil {
+	if secret, key, err = k.Add(ctx, r); err != nil {
 		return "", key, err
 	}
 	at := now.Add(max(grace, 0)).UTC().Truncate(time.Millisecond)
 	if grace > 0 {
-		return secret, key, k.put(&line{ID: id, Until: &at})
+		return secret, key, k.put(ctx, &line{ID: id, Until: &at})
 	}
-	return secret, key, k.put(&line{ID: id, RevokedAt: &at})
+	return secret, key, k.put(ctx, &line{ID: id, RevokedAt: &at})
 }
 
 func (k *Keys) get(doing, id string) (Key, error) {
@@ -179,30 +177,22 @@ func (k *Keys) get(doing, id string) (Key, error) {
 }
 
 // put stores a line.
-func (k *Keys) put(l *line) error {
+func (k *Keys) put(ctx context.Context, l *line) error {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), putWait)
-	defer cancel()
 	return k.store.Put(ctx, l.name(), b)
 }
 
 // Clear removes all keys, and the record that there ever was one: whoever reaches the server may then do
 // everything, until the next key is made. ErrInvalid for the keys of a cluster.
-func (k *Keys) Clear() error { return k.clear(false) }
-
-func (k *Keys) clear(keyed bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), putWait)
-	defer cancel()
-	return k.store.Clear(ctx, keyed)
-}
+func (k *Keys) Clear(ctx context.Context) error { return k.store.Clear(ctx, false) }
 
 // Import stores the lines of another store or of a file of keys, and returns how many keys they make. A key that
 // is there already stays as it is; one that was revoked in either is revoked. ErrCorrupt where a line cannot be
 // read, before anything is stored.
-func (k *Keys) Import(lines []byte) (n int, err error) {
+func (k *Keys) Import(ctx context.Context, lines []byte) (n int, err error) {
 	all, err := split(lines)
 	if err == nil {
 		_, err = parse(lines)
@@ -226,7 +216,7 @@ func (k *Keys) Import(lines []byte) (n int, err error) {
 		if old != nil && (l.RevokedAt == nil || old.RevokedAt != nil) && l.Until == nil {
 			continue
 		}
-		if err := k.put(l); err != nil {
+		if err := k.put(ctx, l); err != nil {
 			return n, err
 		}
 	}
@@ -305,7 +295,7 @@ func (k *Keys) Some() (bool, error) {
 }
 
 // NoteUse stores when keys were last used, for those of which that is not known to within UsedEvery.
-func (k *Keys) NoteUse() error {
+func (k *Keys) NoteUse(ctx context.Context) error {
 	k.mu.Lock()
 	var lines []line
 	if err := k.refresh(); err != nil {
@@ -323,7 +313,7 @@ func (k *Keys) NoteUse() error {
 	clear(k.mu.used)
 	k.mu.Unlock()
 	for i := range lines {
-		if err := k.put(&lines[i]); err != nil {
+		if err := k.put(ctx, &lines[i]); err != nil {
 			return fmt.Errorf("note that a key was used: %w", err)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -24,11 +23,11 @@ func keysOf(db *engine.DB) *apikeys.Keys { return apikeys.Open(db.APIKeys(), tim
 func twoKeys(t *testing.T, db *engine.DB) (works, revoked string) {
 	t.Helper()
 	k := keysOf(db)
-	works, _, err := k.Add(apikeys.Rights{Admin: true, Name: "of the operator"})
+	works, _, err := k.Add(t.Context(), apikeys.Rights{Admin: true, Name: "of the operator"})
 	testdb.NoError(t, err)
-	revoked, key, err := k.Add(apikeys.Rights{Scopes: []memory.Scope{{User: "ada"}}})
+	revoked, key, err := k.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: "ada"}}})
 	testdb.NoError(t, err)
-	_, err = k.Revoke(key.ID)
+	_, err = k.Revoke(t.Context(), key.ID)
 	testdb.NoError(t, err)
 	return works, revoked
 }
@@ -95,12 +94,7 @@ func TestAPIKeysMove(t *testing.T) {
 	testdb.NoError(t, feed.Close())
 	_, err = engine.PromoteReplica(path("replica"))
 	testdb.NoError(t, err)
-	rescued, err := exchange.Rescue(t.Context(), path("db"), path("rescued"), nil)
-	testdb.NoError(t, err)
-	if len(rescued.Lost) > 0 {
-		t.Errorf("%+v", rescued.Lost)
-	}
-	for _, name := range []string{"rescued", "db", "one.memdb", "back", "restored", "replayed", "replica"} {
+	for _, name := range []string{"db", "one.memdb", "back", "restored", "replayed", "replica"} {
 		db, err := engine.Open(path(name), nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -201,7 +195,7 @@ func TestAPIKeysOldFileDamaged(t *testing.T) {
 		if _, _, err := keysOf(db).Find(works); !errors.Is(err, fault.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
-		secret, _, err := keysOf(db).Add(apikeys.Rights{Admin: true})
+		secret, _, err := keysOf(db).Add(t.Context(), apikeys.Rights{Admin: true})
 		testdb.NoError(t, err)
 		if _, _, err := keysOf(db).Find(secret); err != nil {
 			t.Errorf("%s, and a new key: %v", what, err)

@@ -22,11 +22,11 @@ func apiKeysOf(db *DB) *apikeys.Keys { return apikeys.Open(db.APIKeys(), time.No
 func twoKeys(t *testing.T, db *DB) (works, revoked string) {
 	t.Helper()
 	k := apiKeysOf(db)
-	works, _, err := k.Add(apikeys.Rights{Admin: true, Name: "of the operator"})
+	works, _, err := k.Add(t.Context(), apikeys.Rights{Admin: true, Name: "of the operator"})
 	noError(t, err)
-	revoked, key, err := k.Add(apikeys.Rights{Scopes: []memory.Scope{{User: "ada"}}})
+	revoked, key, err := k.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: "ada"}}})
 	noError(t, err)
-	_, err = k.Revoke(key.ID)
+	_, err = k.Revoke(t.Context(), key.ID)
 	noError(t, err)
 	return works, revoked
 }
@@ -113,7 +113,7 @@ func TestAPIKeysDamaged(t *testing.T) {
 	}
 	put(func(b *pebble.Batch) error { return b.DeleteRange([]byte("K"), []byte("L"), nil) })
 	wantClosed(t, "without all", db, works, revoked)
-	secret, _, err := apiKeysOf(db).Add(apikeys.Rights{Admin: true})
+	secret, _, err := apiKeysOf(db).Add(t.Context(), apikeys.Rights{Admin: true})
 	noError(t, err)
 	if key, _, err := apiKeysOf(db).Find(secret); err != nil || !key.Admin {
 		t.Error(key, err)
@@ -122,7 +122,7 @@ func TestAPIKeysDamaged(t *testing.T) {
 	if _, _, err := k.Find(works); !errors.Is(err, apikeys.ErrNoKey) {
 		t.Error("a key that was lost works again:", err)
 	}
-	noError(t, k.Clear())
+	noError(t, k.Clear(t.Context()))
 	if some, err := apiKeysOf(db).Some(); some || err != nil {
 		t.Error("after the keys were cleared:", some, err)
 	}

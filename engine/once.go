@@ -156,18 +156,12 @@ func notWithin(ctx context.Context, db *DB, doing string) error {
 	return mayWrite(ctx, doing)
 }
 
-// readOnlyKey is the key of a context under which nothing is written.
-type readOnlyKey struct{}
-
-// ReadOnly returns a context with which every call that changes a database fails with ErrReadOnly; or, for what a
-// program does for itself within such a call, one with which calls may write again.
-func ReadOnly(ctx context.Context, only bool) context.Context {
-	return context.WithValue(ctx, readOnlyKey{}, only)
-}
+// ReadOnly returns a context with which every call that changes a database fails with ErrReadOnly.
+func ReadOnly(ctx context.Context) context.Context { return part.ReadOnly(ctx, true) }
 
 // mayWrite refuses a write under a context of ReadOnly.
 func mayWrite(ctx context.Context, doing string) error {
-	if only, _ := ctx.Value(readOnlyKey{}).(bool); !only {
+	if !part.IsReadOnly(ctx) {
 		return nil
 	}
 	return &fault.Error{Kind: fault.ErrReadOnly, What: doing, Why: "the caller may only read", Do: "use a key that is not read-only"}

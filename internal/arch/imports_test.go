@@ -78,7 +78,7 @@ var law = map[string]row{
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"apikeys", "engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
 
 	"exchange/move":     {floor: movers, only: []string{"engine", "entries", "exchange", "exchange/products", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/panics", "internal/race", "internal/scalar", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "github.com/ncruces/go-sqlite3", "github.com/tinylib/msgp", "go.yaml.in/yaml/v3", "golang.org/x/text"}},
 	"exchange/products": {floor: upper, only: []string{"graph", "internal/scalar", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
@@ -143,7 +143,7 @@ var law = map[string]row{
 	"services/cluster/jetstream":       {floor: configured, only: []string{"engine", "internal/clock", "internal/fault", "internal/panics", "internal/retry", "memory", "scope", "services/cluster"}, outside: []string{"github.com/nats-io"}},
 	"services/cluster/jetstream/bench": {floor: topmost, outside: []string{"*"}},
 
-	"services/server":      {floor: serving, only: []string{"apikeys", "engine", "exchange", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
+	"services/server":      {floor: serving, only: []string{"apikeys", "engine", "exchange", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
 	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "exchange/products", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}},
 
 	"services/server/functions": {floor: shared, only: []string{"apikeys", "engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},

@@ -177,7 +177,7 @@ database are damaged, the new key takes the place of all.`
 			return &exitError{exitUsage, err}
 		}
 		return k.Use(cmd.Context(), true, func(keys *apikeys.Keys) error {
-			secret, key, err := keys.Add(r)
+			secret, key, err := keys.Add(cmd.Context(), r)
 			if err != nil {
 				return err
 			}
@@ -218,7 +218,7 @@ func (k Keys) revokeCmd() *cobra.Command {
 	cmd.Args = exactly(1, "the ID of a key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return k.Use(cmd.Context(), false, func(keys *apikeys.Keys) error {
-			key, err := keys.Revoke(args[0])
+			key, err := keys.Revoke(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -243,7 +243,7 @@ after --grace, in which both work. The new secret is shown this once.`
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return k.Use(cmd.Context(), false, func(keys *apikeys.Keys) error {
-			secret, key, err := keys.Rotate(args[0], grace)
+			secret, key, err := keys.Rotate(cmd.Context(), args[0], grace)
 			if err != nil {
 				return err
 			}
@@ -266,7 +266,7 @@ on other addresses goes on to refuse every request, and does not start again wit
 			return usagef(cmd, "it removes all keys and opens the server to everyone on its machine; say --yes")
 		}
 		return k.Use(cmd.Context(), false, func(keys *apikeys.Keys) error {
-			if err := keys.Clear(); err != nil {
+			if err := keys.Clear(cmd.Context()); err != nil {
 				return err
 			}
 			return k.Print(map[string]bool{"cleared": true}, "all keys are removed: requests need none\n")

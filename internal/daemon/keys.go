@@ -77,7 +77,7 @@ func asUsage[F ~func(*cobra.Command, []string) error](fn F) F {
 // withKeys calls fn with the keys of the cluster.
 func (p *program) withKeys(ctx context.Context, fn func(*apikeys.Keys) error) (err error) {
 	if p.o.cluster.url == devCluster {
-		return usageError{errors.New("name the servers of the logs: $MEMDB_CLUSTER in the file "+DevFile+" in the folder of the cluster has them")}
+		return usageError{errors.New("name the servers of the logs: $MEMDB_CLUSTER in the file " + DevFile + " in the folder of the cluster has them")}
 	}
 	if err := p.checkLogs(); err != nil {
 		return err
@@ -134,7 +134,7 @@ revoked here or there is revoked.`,
 				return err
 			}
 			return p.withKeys(cmd.Context(), func(keys *apikeys.Keys) error {
-				n, err := keys.Import(lines)
+				n, err := keys.Import(cmd.Context(), lines)
 				if err != nil {
 					return err
 				}

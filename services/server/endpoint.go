@@ -132,7 +132,7 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *apikeys.Key, of *in
 	s := e.s
 	ctx := r.Context()
 	if key != nil && key.ReadOnly {
-		ctx = engine.ReadOnly(ctx, true)
+		ctx = engine.ReadOnly(ctx)
 	}
 	control := http.NewResponseController(out.ResponseWriter)
 	if e.route.Stream {

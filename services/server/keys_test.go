@@ -23,7 +23,7 @@ import (
 
 func addKey(t testing.TB, k *apikeys.Keys, r apikeys.Rights) (string, apikeys.Key) {
 	t.Helper()
-	secret, key, err := k.Add(r)
+	secret, key, err := k.Add(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, key := range all { // the last one included: nothing opens the server
-		if _, err := k.Revoke(key.ID); err != nil {
+		if _, err := k.Revoke(t.Context(), key.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,10 +107,10 @@ func TestKeys(t *testing.T) {
 			t.Errorf("after all keys are revoked: %d", got)
 		}
 	}
-	if _, err := k.Revoke("key_none"); !errors.Is(err, memory.ErrNotFound) {
+	if _, err := k.Revoke(t.Context(), "key_none"); !errors.Is(err, memory.ErrNotFound) {
 		t.Error(err)
 	}
-	if err := k.Clear(); err != nil {
+	if err := k.Clear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask(s, "GET", "/things/m1", "").Code; got != 404 {
@@ -184,7 +184,7 @@ func TestKeysShared(t *testing.T) {
 	}
 	want(ada, 404)
 	want("nonsense", 401)
-	if _, err := k.Revoke(adaKey.ID); err != nil {
+	if _, err := k.Revoke(t.Context(), adaKey.ID); err != nil {
 		t.Fatal(err)
 	}
 	want(ada, 401)
@@ -192,7 +192,7 @@ func TestKeysShared(t *testing.T) {
 	store.change(func() { store.fails = &memory.Error{Kind: memory.ErrUnavailable, What: "look up a key"} })
 	want(bob, 503)
 	want("nonsense", 503)
-	if _, _, err := k.Add(apikeys.Rights{Admin: true}); !errors.Is(err, memory.ErrUnavailable) {
+	if _, _, err := k.Add(t.Context(), apikeys.Rights{Admin: true}); !errors.Is(err, memory.ErrUnavailable) {
 		t.Error(err)
 	}
 	store.change(func() { store.fails = nil })
@@ -269,7 +269,7 @@ func TestServeNeedsKeys(t *testing.T) {
 	if got := ask(s, "GET", "/things/x", "", "X-Api-Key", secret).Code; got != 404 {
 		t.Error(got)
 	}
-	if err := k.Clear(); err != nil {
+	if err := k.Clear(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask(s, "GET", "/things/x", "").Code; got != 401 {
@@ -343,7 +343,7 @@ func TestStreamsEnd(t *testing.T) {
 	ada, adaKey := addKey(t, k, sees(memory.Scope{User: "ada"}))
 	bob, _ := addKey(t, k, apikeys.Rights{Scopes: []memory.Scope{{User: "bob"}}, ExpiresAt: &until})
 	adas, bobs, roots := ended(getStream(t, addr, ada)), ended(getStream(t, addr, bob)), ended(getStream(t, addr, root))
-	if _, err := k.Revoke(adaKey.ID); err != nil {
+	if _, err := k.Revoke(t.Context(), adaKey.ID); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()

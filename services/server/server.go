@@ -241,7 +241,7 @@ func (s *Server) noteUse(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := s.o.Keys.NoteUse(); err != nil {
+			if err := s.o.Keys.NoteUse(ctx); err != nil {
 				s.o.Logger.Debug("when keys were last used is not stored", "error", err)
 			}
 		}

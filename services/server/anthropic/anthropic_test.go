@@ -140,7 +140,7 @@ func TestIsolation(t *testing.T) {
 	s := newService(t, server.Options{Keys: keys})
 	secrets := map[string]string{}
 	for name, of := range map[string]memory.Scope{"ada": {User: "ada"}, "bob": {User: "bob"}, "adas planner": {User: "ada", Agent: "planner"}, "run": {Run: "r1"}} {
-		secret, _, err := keys.Add(apikeys.Rights{Scopes: []memory.Scope{of}})
+		secret, _, err := keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{of}})
 		testdb.NoError(t, err)
 		secrets[name] = secret
 	}

@@ -85,7 +85,7 @@ func chatServer(t *testing.T, base string) (s *server.Server, db *engine.DB, ada
 	s.Mount(New(Options{BaseURL: base + "/v1/", Key: "upstream-key", Tokens: 100}))
 	var secrets []string
 	for _, user := range []string{"ada", "bob"} {
-		secret, _, err := keys.Add(apikeys.Rights{Scopes: []memory.Scope{{User: user}}})
+		secret, _, err := keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: user}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -173,7 +173,7 @@ func TestIsolation(t *testing.T) {
 	scopes := []memory.Scope{{User: "ada"}, {User: "ada", Agent: "planner"}, {User: "bob"}, {User: "ada", Run: "r1"}}
 	var secrets []string
 	for i, of := range scopes {
-		secret, _, err := keys.Add(apikeys.Rights{Scopes: []memory.Scope{of}})
+		secret, _, err := keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{of}})
 		testdb.NoError(t, err)
 		secrets = append(secrets, secret)
 		s.ask(204, secret, "PUT", "/store/items", `{"namespace":["a"],"key":"k","value":{"text":"tea of `+string(rune('0'+i))+`"}}`)

@@ -300,7 +300,7 @@ func TestHTTPKeys(t *testing.T) {
 		key := "memdb_nobody"
 		if len(scopes) > 0 {
 			var err error
-			if key, _, err = keys.Add(apikeys.Rights{Scopes: scopes}); err != nil {
+			if key, _, err = keys.Add(t.Context(), apikeys.Rights{Scopes: scopes}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -352,7 +352,7 @@ func TestClientLeaves(t *testing.T) {
 // The document has the routes, all of them and no others, and what it refers to.
 func TestOpenAPI(t *testing.T) {
 	f := newFixture(t, true)
-	_, _, err := f.keys.Add(apikeys.Rights{Admin: true})
+	_, _, err := f.keys.Add(t.Context(), apikeys.Rights{Admin: true})
 	testdb.NoError(t, err)
 	w := httptest.NewRecorder()
 	f.h.ServeHTTP(w, httptest.NewRequest("GET", server.OpenAPIPath, nil))

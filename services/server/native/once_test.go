@@ -123,7 +123,7 @@ func TestIdempotencyKeyOfClients(t *testing.T) {
 	f := newFixture(t, true)
 	var keys []string
 	for _, user := range []string{"ada", "bob"} {
-		secret, _, err := f.keys.Add(apikeys.Rights{Scopes: []memory.Scope{{User: user}}})
+		secret, _, err := f.keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: user}}})
 		testdb.NoError(t, err)
 		keys = append(keys, secret)
 	}

@@ -335,7 +335,7 @@ func TestShardsMoved(t *testing.T) {
 // client says of shards.
 func TestShardsForeign(t *testing.T) {
 	w := newWorld(t, 2, 2, true)
-	ada, _, err := w.keys.Add(apikeys.Rights{Scopes: []memory.Scope{{User: "ada"}}})
+	ada, _, err := w.keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: "ada"}}})
 	testdb.NoError(t, err)
 	key := []string{"Authorization", "Bearer " + ada}
 	for node := range 2 {
