@@ -162,14 +162,14 @@ database are damaged, the new key takes the place of all.`
 		for _, text := range more {
 			var s memory.Scope
 			if err := exchange.DecodeStrict([]byte(text), &s); err != nil {
-				return usagef(cmd, "--scope %s: %w", text, err)
+				return usagef(cmd, "--scope %s: %v", text, err)
 			}
 			r.Scopes = append(r.Scopes, s)
 		}
 		if expires != "" {
 			until, err := k.until(expires)
 			if err != nil {
-				return usagef(cmd, "--expires: %w", err)
+				return usagef(cmd, "--expires: %v", err)
 			}
 			r.ExpiresAt = &until
 		}

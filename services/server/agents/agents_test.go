@@ -37,7 +37,7 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) key(of ...memory.Scope) string {
 	b.t.Helper()
-	key, _, err := b.keys.Add(t.Context(), apikeys.Rights{Scopes: of})
+	key, _, err := b.keys.Add(b.t.Context(), apikeys.Rights{Scopes: of})
 	testdb.NoError(b.t, err)
 	return key
 }

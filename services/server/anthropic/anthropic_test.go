@@ -153,7 +153,7 @@ func TestIsolation(t *testing.T) {
 	if v := s.ask(200, ada, "GET", one+"/memory_versions/"+version, ""); v["created_by"].(map[string]any)["type"] != "api_actor" {
 		t.Error(v)
 	}
-	_, err = (&tree.Tree{DB: s.db, Owner: scope.Owner{User: "ada"}}).Run(t.Context(), tree.Command{Command: "create", Path: "/memories/b", FileText: "milk"})
+	_, err := (&tree.Tree{DB: s.db, Owner: scope.Owner{User: "ada"}}).Run(t.Context(), tree.Command{Command: "create", Path: "/memories/b", FileText: "milk"})
 	testdb.NoError(t, err)
 	if all := s.ask(200, ada, "GET", stores, "")["data"].([]any); len(all) != 2 {
 		t.Error(all)

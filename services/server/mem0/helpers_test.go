@@ -51,7 +51,7 @@ func newSite(t testing.TB, model llm.Client) *site {
 // key makes a key for scopes, or one of an administrator.
 func (s *site) key(scopes ...memory.Scope) string {
 	s.t.Helper()
-	secret, _, err := s.keys.Add(t.Context(), apikeys.Rights{Scopes: scopes, Admin: len(scopes) == 0})
+	secret, _, err := s.keys.Add(s.t.Context(), apikeys.Rights{Scopes: scopes, Admin: len(scopes) == 0})
 	testdb.NoError(s.t, err)
 	return secret
 }

@@ -26,7 +26,7 @@ func (f *fixture) tenants() [2]*tenant {
 	f.t.Helper()
 	var all [2]*tenant
 	for i, user := range []string{"ada", "bob"} {
-		key, _, err := f.keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: user}}})
+		key, _, err := f.keys.Add(f.t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: user}}})
 		testdb.NoError(f.t, err)
 		t := &tenant{user: user, key: key, mark: "mark" + user, ids: map[string]bool{}}
 		all[i] = t
