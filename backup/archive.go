@@ -92,7 +92,8 @@ func (a *Archive) whole(ctx context.Context) (b *Backup, err error) {
 			if err != nil {
 				return err
 			}
-			return decodeMarker(a.path, content)
+			_, err = decodeMarker(a.path, content)
+			return err
 		case folder == manifestsDir && isID.MatchString(strings.TrimSuffix(base, manifestEnd)):
 			content, err := a.small(r, size, maxManifest)
 			if err == nil {
@@ -329,7 +330,7 @@ type mangled struct{ w io.Writer }
 func (m mangled) Write(p []byte) (int, error) { return m.w.Write(append([]byte(nil), p...)) }
 
 func fillTar(ctx context.Context, t *tar.Writer, b *Backup, open func(hash string) (io.ReadCloser, error)) error {
-	marker, err := encodeMarker()
+	marker, err := encodeMarker(false)
 	if err != nil {
 		return err
 	}

@@ -369,6 +369,33 @@ func TestPrune(t *testing.T) {
 	mustWrite(t, mem, headOf(20), contentOf(1)) // a backup goes on beside a damaged manifest
 }
 
+// TestLostNewest verifies that a repository whose newest backup is gone reports it, refuses to take the one
+// before for the newest, and gives that by its ID, or where the newest is not what is asked for.
+func TestLostNewest(t *testing.T) {
+	mem := vfs.NewMem()
+	old := mustWrite(t, mem, headOf(1), contentOf(1)).ID
+	newest := mustWrite(t, mem, headOf(2), contentOf(1, 2)).ID
+	if err := mem.Remove("repo/" + manifestPath(newest)); err != nil {
+		t.Fatal(err)
+	}
+	s := source(t, mem, "repo")
+	if _, err := Find(t.Context(), s, Wanted{}); !errors.Is(err, fault.ErrCorrupt) {
+		t.Error(err)
+	}
+	if r, err := s.Verify(t.Context(), ""); err != nil || r.OK || len(r.Problems) != 1 || r.Problems[0].ID != newest {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, w := range []Wanted{{ID: old}, {LSN: 1}} {
+		if b, err := Find(t.Context(), s, w); err != nil || b.ID != old {
+			t.Errorf("%+v: %+v, %v", w, b, err)
+		}
+	}
+	mustWrite(t, mem, headOf(3), contentOf(1, 3))
+	if _, err := Find(t.Context(), source(t, mem, "repo"), Wanted{}); err != nil {
+		t.Errorf("behind another backup: %v", err)
+	}
+}
+
 // TestOneWriter: a repository has one writer at a time, and readers beside it.
 func TestOneWriter(t *testing.T) {
 	mem := vfs.NewMem()

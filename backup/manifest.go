@@ -20,6 +20,7 @@ const Version = 1
 
 const (
 	markerMagic   = "memdb backups"
+	newestMagic   = "memdb newest backups"
 	manifestMagic = "memdb backup"
 
 	// maxMarker bounds the marker, maxManifest a manifest, which is read whole: some 250 bytes for
@@ -90,6 +91,8 @@ type File struct {
 type marker struct {
 	Magic   string `json:"magic"`
 	Version int    `json:"version"`
+	// Newest: there is a file of the newest backups, and without it the repository is damaged.
+	Newest bool `json:"newest,omitempty"`
 	// Checksum is the SHA-256 of the file, with zeros in its place.
 	Checksum string `json:"checksum"`
 }
@@ -101,6 +104,22 @@ type manifest struct {
 	Backup
 	// Checksum is the SHA-256 of the file, with zeros in its place.
 	Checksum string `json:"checksum"`
+}
+
+// newest is the file that names the newest backup of each database, apart from the manifests: one that is
+// lost is noticed by it.
+type newest struct {
+	Magic   string     `json:"magic"`
+	Version int        `json:"version"`
+	Newest  []newestOf `json:"newest"`
+	// Checksum is the SHA-256 of the file, with zeros in its place.
+	Checksum string `json:"checksum"`
+}
+
+// newestOf is the newest backup of a database.
+type newestOf struct {
+	ID string `json:"id"`
+	Head
 }
 
 const checksumField = `"checksum": "`
@@ -150,24 +169,23 @@ func decode(b []byte, v any) error {
 	return json.Unmarshal(b, v)
 }
 
-func encodeMarker() ([]byte, error) {
-	return encode(&marker{Magic: markerMagic, Version: Version, Checksum: noChecksum})
+func encodeMarker(newest bool) ([]byte, error) {
+	return encode(&marker{Magic: markerMagic, Version: Version, Newest: newest, Checksum: noChecksum})
 }
 
 // decodeMarker reads the marker of the repository at a path.
-func decodeMarker(path string, b []byte) error {
-	var m marker
-	err := decode(b, &m)
+func decodeMarker(path string, b []byte) (m marker, err error) {
+	err = decode(b, &m)
 	if err == nil && m.Magic != markerMagic {
 		err = errors.New("it marks no repository of memdb")
 	}
 	if err != nil {
-		return &fault.Error{
+		return m, &fault.Error{
 			Kind: fault.ErrCorrupt, What: "open the backups in " + path, Why: markerName + " is damaged", Cause: err,
 			Do: "put a copy of that file from another repository of the same version in its place; then run: memdbctl backup verify " + path,
 		}
 	}
-	return checkVersion("open the backups in "+path, m.Version)
+	return m, checkVersion("open the backups in "+path, m.Version)
 }
 
 func checkVersion(what string, version int) error {
@@ -197,7 +215,7 @@ func decodeManifest(id string, b []byte) (*Backup, error) {
 	if err != nil {
 		return nil, &fault.Error{
 			Kind: fault.ErrCorrupt, What: "read the backup " + id, Why: "its manifest is damaged", Cause: err,
-			Do: "use another backup (memdbctl backup list); this one is given up by removing " + manifestPath(id),
+			Do: "use another backup (memdbctl backup list); this one is given up by removing " + manifestPath(id) + " and taking another backup",
 		}
 	}
 	return &m.Backup, nil

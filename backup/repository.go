@@ -20,6 +20,7 @@ import (
 
 const (
 	markerName   = "memdb-backup.json"
+	newestName   = "newest.json"
 	filesDir     = "files"
 	manifestsDir = "backups"
 	partialDir   = "partial"
@@ -31,6 +32,8 @@ const (
 type Repository struct {
 	fs  vfs.FS
 	dir string
+	// recorded: there is a file of the newest backups.
+	recorded bool
 }
 
 var _ Source = (*Repository)(nil)
@@ -53,10 +56,11 @@ func openRepository(files vfs.FS, dir string) (*Repository, error) {
 	if err != nil {
 		return nil, fault.Within("open the backups in "+dir, err)
 	}
-	if err := decodeMarker(dir, b); err != nil {
+	m, err := decodeMarker(dir, b)
+	if err != nil {
 		return nil, err
 	}
-	return &Repository{files, dir}, nil
+	return &Repository{files, dir, m.Newest}, nil
 }
 
 func filePath(hash string) string   { return filesDir + "/" + hash[:2] + "/" + hash }
@@ -113,7 +117,39 @@ func (r *Repository) Backups(ctx context.Context) (all []Backup, damaged []Probl
 			all = append(all, *b)
 		}
 	}
-	return all, damaged, nil
+	lost, err := r.lostNewest(ids)
+	return all, append(damaged, lost...), err
+}
+
+// lostNewest are the problems of newest backups that are not there.
+func (r *Repository) lostNewest(ids []string) (lost []Problem, err error) {
+	newest, err := r.newest()
+	if errors.Is(err, fault.ErrCorrupt) {
+		return []Problem{{Kind: KindManifest, What: newestName + " is damaged or missing: " + cause(err) + "; whether a newer backup is lost is not known", Remedy: RemedyOther}}, nil
+	}
+	for _, b := range newest {
+		if !slices.Contains(ids, b.ID) {
+			lost = append(lost, Problem{Kind: KindManifest, What: fmt.Sprintf("%s is missing: the newest backup of the database %s, of LSN %d", manifestPath(b.ID), b.Database, b.LSN), ID: b.ID, Remedy: RemedyOther, lost: b.Head})
+		}
+	}
+	return lost, err
+}
+
+// newest are the newest backups, one of each database, as the repository recorded them; none in one of
+// before version 0.4.
+func (r *Repository) newest() ([]newestOf, error) {
+	b, err := readSmall(r.fs, r.path(newestName), maxManifest)
+	if errors.Is(err, fs.ErrNotExist) && !r.recorded {
+		return nil, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fault.Within("read the backups in "+r.dir, err)
+	}
+	var n newest
+	if err := decode(b, &n); err != nil || n.Magic != newestMagic {
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read the backups in " + r.dir, Why: newestName + " is damaged or missing", Cause: err, Do: "name a backup by its ID; the next backup writes the file again"}
+	}
+	return n.Newest, checkVersion("read the backups in "+r.dir, n.Version)
 }
 
 // manifest reads that of a backup.

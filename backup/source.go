@@ -61,6 +61,15 @@ type Wanted struct {
 	Time time.Time
 }
 
+// may reports whether a backup with a problem may be the one that is meant.
+func (w *Wanted) may(p Problem) bool {
+	if w.ID != "" {
+		return w.ID == p.ID
+	}
+	of := p.lost
+	return of.Database == "" || (w.Database == "" || w.Database == of.Database) && (w.LSN == 0 || of.LSN <= w.LSN) && (w.Time.IsZero() || !of.Time.After(w.Time))
+}
+
 // Find returns the backup that is meant. It returns ErrNotFound where there is none, ErrInvalid
 // where the newest is meant and there are backups of several databases, and ErrCorrupt where it may
 // be one that is damaged.
@@ -74,7 +83,7 @@ func Find(ctx context.Context, s Source, w Wanted) (*Backup, error) {
 		return nil, err
 	}
 	for _, p := range damaged {
-		if w.ID == "" || w.ID == p.ID {
+		if w.may(p) {
 			return nil, &fault.Error{
 				Kind: fault.ErrCorrupt, What: what, Why: p.What, Do: "name another backup by its ID; memdbctl backup list shows them",
 			}
@@ -127,6 +136,8 @@ type Problem struct {
 	Backups []string `json:"backups,omitempty"`
 	// Remedy is the verb of memdbctl that helps.
 	Remedy string `json:"remedy"`
+	// lost is the backup, where it is missing whole.
+	lost Head
 }
 
 // Report is the result of a verification.

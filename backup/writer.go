@@ -83,7 +83,7 @@ func Begin(dir string, now time.Time) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{Repository: &Repository{files, dir}, held: held}
+	w := &Writer{Repository: &Repository{fs: files, dir: dir}, held: held}
 	if err := w.prepare(); err != nil {
 		return nil, errors.Join(written(what, err), held.Close())
 	}
@@ -98,7 +98,7 @@ func (w *Writer) prepare() error {
 	marked := w.path(markerName)
 	_, err := w.fs.Stat(marked)
 	if errors.Is(err, fs.ErrNotExist) {
-		b, err := encodeMarker()
+		b, err := encodeMarker(false)
 		if err != nil {
 			return err
 		}
@@ -108,9 +108,11 @@ func (w *Writer) prepare() error {
 	} else if err != nil {
 		return err
 	}
-	if _, err := openRepository(w.fs, w.dir); err != nil {
+	opened, err := openRepository(w.fs, w.dir)
+	if err != nil {
 		return err
 	}
+	w.recorded = opened.recorded
 	if err := w.fs.RemoveAll(w.path(partialDir)); err != nil {
 		return err
 	}
@@ -194,7 +196,30 @@ func (w *Writer) commit(b *Backup) error {
 	if err := writeFile(w.fs, w.path(partialDir+"/"+b.ID+partialEnd), w.path(manifestPath(b.ID)), content); err != nil {
 		return err
 	}
-	_, err = w.manifest(b.ID)
+	if _, err := w.manifest(b.ID); err != nil {
+		return err
+	}
+	return w.record(b)
+}
+
+// record notes that a backup is the newest of its database.
+func (w *Writer) record(b *Backup) error {
+	all, err := w.newest()
+	if err != nil && !errors.Is(err, fault.ErrCorrupt) { // one that is damaged is written again
+		return err
+	}
+	all = slices.DeleteFunc(all, func(n newestOf) bool { return n.Database == b.Database })
+	content, err := encode(&newest{newestMagic, Version, append(all, newestOf{b.ID, b.Head}), noChecksum})
+	if err != nil {
+		return err
+	}
+	if err := writeFile(w.fs, w.path(partialDir+"/"+newestName), w.path(newestName), content); err != nil || w.recorded {
+		return err
+	}
+	if content, err = encodeMarker(true); err == nil {
+		err = writeFile(w.fs, w.path(markerName)+partialEnd, w.path(markerName), content)
+	}
+	w.recorded = err == nil
 	return err
 }
 
@@ -441,7 +466,7 @@ func Prune(ctx context.Context, dir string, keep int, now time.Time) (p Pruned, 
 	if len(damaged) > 0 {
 		return p, &fault.Error{
 			Kind: fault.ErrCorrupt, What: what, Why: damaged[0].What + ", so it is not known which files it needs",
-			Do: "give that backup up by removing its manifest, then prune again",
+			Do: "give that backup up by removing its manifest, if it is there, take another backup, and prune again",
 		}
 	}
 	if err := r.drop(&p, all, keep); err != nil {

@@ -115,6 +115,17 @@ func (tx *Tx) take(seq uint64, a layout.Access) {
 	tx.taken[seq] = tx.taken[seq].Fold(a)
 }
 
+// takePending takes what was gathered of a memory, which the transaction commits otherwise.
+func (tx *Tx) takePending(seq uint64) {
+	t := tx.db.touched
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if a, gathered := t.pending[seq]; gathered {
+		delete(t.pending, seq)
+		tx.take(seq, a)
+	}
+}
+
 // giveBack gathers again what the transaction has taken and does not commit.
 func (tx *Tx) giveBack() {
 	if len(tx.taken) == 0 {

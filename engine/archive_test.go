@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -314,6 +315,38 @@ func TestArchiveFirst(t *testing.T) {
 	}
 	db = openTest(t, fs, Options{})
 	if s, err := db.Stats(t.Context()); err != nil || s.Memories != 5 {
+		t.Errorf("%d memories, %v", s.Memories, err)
+	}
+	closes(t, db)
+}
+
+// TestArchiveFirstInTime: while the archive fails, a call ends with its context and says whether its write was made.
+func TestArchiveFirstInTime(t *testing.T) {
+	t.Parallel() // it waits
+	fs, a := vfs.NewMem(), newTestArchive(t)
+	db := openTest(t, fs, setup{Options{Archive: a, ArchiveFirst: true}, tuning{lastArchive: 50 * time.Millisecond}})
+	store := func(text string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := db.Memories().Store(ctx, memory.Memory{Text: text, Scope: memory.Scope{User: "u"}}, nil)
+		return err
+	}
+	storeSome(t, db, 0, 1)
+	a.set(errors.New("gone"), nil)
+	if err := store("made"); !errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "the write is in the database") {
+		t.Errorf("a write that the archive does not have: %v", err)
+	}
+	waitFor(t, func() bool { return db.Archives()[0].Error != "" })
+	lsn := db.syncer.Newest()
+	if err := store("not made"); !errors.Is(err, memory.ErrUnavailable) || !strings.Contains(err.Error(), "nothing was written") {
+		t.Errorf("a write beside it: %v", err)
+	}
+	if now := db.syncer.Newest(); now != lsn {
+		t.Errorf("it was made, at LSN %d", now)
+	}
+	a.set(nil, nil)
+	waitFor(t, func() bool { return db.Archives()[0].LSN >= lsn })
+	if s, err := db.Stats(t.Context()); err != nil || s.Memories != 2 {
 		t.Errorf("%d memories, %v", s.Memories, err)
 	}
 	closes(t, db)

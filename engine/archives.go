@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -20,6 +21,8 @@ import (
 type archives struct {
 	opened *archiver // that of the options, nil if there is none
 	first  bool      // a write is acknowledged once the archive has it
+	// late counts the writes that are made and that the archive does not have yet.
+	late atomic.Int64
 
 	closing chan struct{}  // closed when Close begins
 	work    sync.WaitGroup // of those that run
@@ -76,13 +79,50 @@ func (db *DB) syncLog(batches []*pebble.Batch) error {
 	began := clock.System()
 	err := db.store.SyncLog(batches)
 	db.synced(began)
-	if err == nil && db.life.placed.due(began) {
+	if err == nil {
 		err = db.inPlace()
 	}
 	if err != nil || !db.archives.first {
 		return err
 	}
 	return db.archives.opened.wait(context.Background(), db.store.Synced())
+}
+
+// acknowledgeFirst is acknowledge where the archive comes first, until the context ends.
+func (db *DB) acknowledgeFirst(ctx context.Context, seen uint64, err error) error {
+	done := make(chan error, 1)
+	db.archives.late.Add(1)
+	db.behind(&db.archives.work, "waits for the archive", func() {
+		defer db.archives.late.Add(-1)
+		done <- db.acknowledge(seen, err)
+	})
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return &fault.Error{
+			Kind: fault.ErrUnavailable, What: "archive a write", Why: "the archive has not taken it in time", Cause: ctx.Err(),
+			Do: "the write is in the database, and is archived once the archive answers; Archives says what fails",
+		}
+	}
+}
+
+// awaitLate keeps a write out while the archive that comes first fails: it would be made and not acknowledged.
+func (db *DB) awaitLate(ctx context.Context) error {
+	a := db.archives.opened
+	if !db.archives.first || db.archives.late.Load() == 0 || a.figures(db.clock()).Error == "" {
+		return nil
+	}
+	wait, cancel := db.lockLimit(ctx)
+	defer cancel()
+	err := a.wait(wait, db.store.Synced())
+	if err == nil || wait.Err() == nil {
+		return err
+	}
+	return &fault.Error{
+		Kind: fault.ErrUnavailable, What: "write", Why: "the archive, which is to have each write first, fails", Cause: err,
+		Do: "nothing was written; Archives says what fails; try again",
+	}
 }
 
 // closeArchives bounds the wait of writes for an archive that does not answer while the database closes.

@@ -47,9 +47,10 @@ type replay struct {
 	what   string
 	to     target
 	store  *store.Store
-	lsn    uint64 // of the newest commit in the store
-	erased bool   // an erasure has ended on the way
-	known  uint64 // what comes up to this LSN is there already, 0: nothing is skipped any more
+	lsn    uint64          // of the newest commit in the store
+	erased bool            // an erasure has ended on the way
+	known  uint64          // what comes up to this LSN is there already, 0: nothing is skipped any more
+	short  *wal.ShortError // the archive has less than it had, and ended before the target
 }
 
 // nearest is the newest base of an archive that is a part of what is wanted, nil if none is. Its number is
@@ -95,25 +96,37 @@ func (r *replay) run(ctx context.Context, feed wal.Feed, at wal.Position) error 
 	}
 }
 
-// gap says what the archive lacks.
+// gap says what the archive lacks. Behind the newest base nothing may be missing.
 func (r *replay) gap(err error) error {
 	why := "the archive begins behind it"
 	if r.lsn > 0 {
-		why = fmt.Sprintf("what was written behind LSN %d was not archived", r.lsn)
+		why = fmt.Sprintf("what was written behind LSN %d is not in the archive", r.lsn)
 	}
-	return &fault.Error{Kind: fault.ErrNotRetained, What: r.what + " to " + r.to.String(), Why: why, Cause: err, Do: "name another LSN, or a repository with a backup that is nearer"}
+	kind := fault.ErrNotRetained
+	if r.to == (target{}) {
+		kind = fault.ErrCorrupt
+	}
+	return &fault.Error{Kind: kind, What: r.what + " to " + r.to.String(), Why: why, Cause: err, Do: fmt.Sprintf("name a target up to LSN %d (--to-lsn), or a repository with a backup that is nearer", r.lsn)}
 }
 
 // ended says whether what was wanted is there when the archive has no more.
 func (r *replay) ended(end error) error {
-	if r.to.lsn > r.lsn || r.known > 0 {
-		why := fmt.Sprintf("the archive ends at LSN %d", r.lsn)
-		if errors.Is(end, wal.ErrTorn) {
-			why += ", and its last frame cannot be read"
-		}
-		return &fault.Error{Kind: fault.ErrNotRetained, What: r.what + " to " + r.to.String(), Why: why, Do: "name an LSN up to there"}
+	r.short, _ = errors.AsType[*wal.ShortError](end)
+	missing := r.to.lsn > r.lsn || r.known > 0
+	if !missing && (r.short == nil || r.lsn > 0) {
+		return nil
 	}
-	return nil
+	e := &fault.Error{Kind: fault.ErrNotRetained, What: r.what + " to " + r.to.String(), Why: fmt.Sprintf("the archive ends at LSN %d", r.lsn), Do: "name an LSN up to there"}
+	switch {
+	case r.short != nil && (r.short.Had.LSN == 0 || r.to.lsn <= r.short.Had.LSN):
+		e.Kind, e.Cause = fault.ErrCorrupt, r.short
+	case errors.Is(end, wal.ErrTorn):
+		e.Why += ", and its last frame cannot be read"
+	}
+	if r.lsn == 0 {
+		e.Do = "name a repository with a backup"
+	}
+	return e
 }
 
 // frame applies a frame, and reports whether the target is reached.
@@ -233,7 +246,7 @@ func (re *restoring) forward(ctx context.Context, made string) (err error) {
 	if err != nil {
 		return err
 	}
-	re.lsn = r.lsn
+	re.lsn, re.short = r.lsn, r.short
 	re.identity, err = copyOfIdentity(st)
 	return err
 }
@@ -282,6 +295,9 @@ func (re *restoring) choose(ctx context.Context, repo string, o *RestoreOptions)
 	if database, err = re.openLog(archive); err != nil {
 		return err
 	}
+	if err := re.beyond(); err != nil {
+		return err
+	}
 	if o.Database != "" && o.Database != database {
 		return &fault.Error{Kind: fault.ErrMismatch, What: re.doing(), Why: "the archive is that of the database " + database, Do: "name the archive of " + o.Database}
 	}
@@ -293,6 +309,21 @@ func (re *restoring) choose(ctx context.Context, repo string, o *RestoreOptions)
 		re.backup, re.base = nil, base.Number
 	}
 	return nil
+}
+
+// beyond refuses a time behind everything that the archive and the backup have.
+func (re *restoring) beyond() error {
+	if re.to.time.IsZero() || re.end == 0 {
+		return nil
+	}
+	end := clock.FromMillis(re.end)
+	if re.backup != nil && re.backup.Time.After(end) {
+		end = re.backup.Time
+	}
+	if !re.to.time.After(end) {
+		return nil
+	}
+	return fault.Invalid(re.doing(), fmt.Sprintf("%s is behind the newest commit, which was made at %s", re.to, end.UTC().Format(time.RFC3339Nano)), "leave the time out to restore everything")
 }
 
 // find looks for the newest backup that is a part of what is wanted.
@@ -323,6 +354,11 @@ func (re *restoring) openLog(dir string) (string, error) {
 		}
 	} else if n := len(all); n > 0 {
 		t = all[n-1].ID
+	}
+	for _, one := range all {
+		if one.ID == t {
+			re.end = max(one.Time, one.Had.Time)
+		}
 	}
 	re.of = t
 	re.log, err = folder.Follow(dir, t, false)

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -145,9 +147,50 @@ func TestRestoreToTime(t *testing.T) {
 			t.Errorf("to %v: %+v, %v; LSN %d was the newest", at, r, err, lsn)
 		}
 	}
-	if r, _, err := tr.restore(t, archive, RestoreOptions{ToTime: tr.clock.now().Add(time.Hour)}); err != nil || r.LSN < tr.last {
-		t.Errorf("to the future: %+v, %v", r, err)
+	_, _, err := tr.restore(t, archive, RestoreOptions{ToTime: tr.clock.now().Add(time.Hour)})
+	wantError(t, "behind the newest commit", err, memory.ErrInvalid)
+}
+
+// TestRestoreOfAShortArchive verifies that a restore and a replica report how far an archive reached of
+// which the newest segment is lost, unless they were asked for less.
+func TestRestoreOfAShortArchive(t *testing.T) {
+	race.Sequential(t)
+	tr := travel(t, 5)
+	archive := filepath.Join(tr.dir, "archive")
+	segments, err := filepath.Glob(filepath.Join(archive, "*", "*.segment"))
+	if err != nil || len(segments) == 0 {
+		t.Fatal(segments, err)
 	}
+	info, err := os.Stat(slices.Max(segments))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(slices.Max(segments), info.Size()/2); err != nil {
+		t.Fatal(err)
+	}
+	r, db, err := tr.restore(t, archive, RestoreOptions{})
+	if err != nil || r.Short == nil || r.LSN >= r.Short.Had.LSN || db.LSN() != r.LSN {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	_, _, err = tr.restore(t, archive, RestoreOptions{ToLSN: r.Short.Had.LSN})
+	wantError(t, "to what the archive had", err, memory.ErrCorrupt)
+	if r, _, err := tr.restore(t, archive, RestoreOptions{ToLSN: r.LSN}); err != nil || r.Short != nil {
+		t.Errorf("to what is there: %+v, %v", r, err)
+	}
+	c, err := folder.Follow(archive, wal.Timeline{}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica, err := OpenReplica(filepath.Join(tr.dir, "replica"), c.Next, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, "a replica", replica.Wait(t.Context()), memory.ErrCorrupt)
+	if s := replica.Stats(); s.LSN != r.LSN || s.ExpectedLSN != r.Short.Had.LSN {
+		t.Errorf("%+v; want LSN %d of %d", s, r.LSN, r.Short.Had.LSN)
+	}
+	closes(t, replica)
+	closes(t, c)
 }
 
 // TestRestoreBadTargets: what is not there is refused, and nothing is made.

@@ -56,6 +56,9 @@ type RestoreReport struct {
 	Memories int
 	Timeline string
 	Took     time.Duration
+	// Short says what the archive lacks of what it had, where the restore ended before its target; nil
+	// otherwise. The database has everything up to LSN.
+	Short *wal.ShortError
 }
 
 // Restore makes a database in the folder dir, which must not exist, of a backup in repo: a
@@ -68,7 +71,8 @@ type RestoreReport struct {
 // its next commits have LSNs that other commits may have had before.
 //
 // Restore returns ErrExists where dir exists, ErrNotFound for a backup that is not there,
-// ErrInvalid where there are backups of several databases and none is named or dir is named as one file, ErrNotDatabase where
+// ErrInvalid where there are backups of several databases and none is named, where dir is named as one file, or where
+// ToTime is behind the newest commit of the archive, ErrNotDatabase where
 // repo holds no backups, ErrNewerLayout for a backup of a newer memdb, ErrCorrupt where what it
 // needs is damaged, and ErrDiskFull where there is no room.
 func Restore(ctx context.Context, repo, dir string, o *RestoreOptions) (r RestoreReport, err error) {
@@ -92,7 +96,7 @@ func Restore(ctx context.Context, repo, dir string, o *RestoreOptions) (r Restor
 		return r, err
 	}
 	return RestoreReport{
-		Backup: re.named(), LSN: re.lsn, Memories: re.memories, Timeline: re.timeline.String(), Took: clock.System().Sub(began),
+		Backup: re.named(), LSN: re.lsn, Memories: re.memories, Timeline: re.timeline.String(), Took: clock.System().Sub(began), Short: re.short,
 	}, nil
 }
 
@@ -108,7 +112,9 @@ type restoring struct {
 	log      *folder.Cursor // of the archive, nil if none is used
 	of       wal.Timeline   // that it is of
 	base     uint64         // where there is no backup: the base, 0 for the first batch
-	identity []byte         // memdb.json as of the target
+	end      int64          // when the newest commit was made that the archive has or had, 0: not known
+	short    *wal.ShortError
+	identity []byte // memdb.json as of the target
 
 	timeline uuid.UUID
 	lsn      uint64

@@ -184,7 +184,6 @@ type due struct {
 // life is what begins with Open and ends with Close.
 type life struct {
 	background background
-	placed     placed
 	gate       gate
 	closing    sync.Once
 	meters     meters
@@ -310,6 +309,26 @@ func closedError(doing string) error {
 // mend the cause, and reopen.
 func (db *DB) Failed() error { return db.store.Failed() }
 
+// Writable says why no new data is taken now, however little it is; nil where it is. It is what a store would
+// return: ErrClosed, ErrReadOnly, ErrFailed, ErrDiskFull, ErrFull, for a database over a log ErrUnavailable while that
+// does not answer. A large store may be ErrDiskFull beside it.
+func (db *DB) Writable() error { return db.takesWrites("write") }
+
+// takesWrites refuses what would store something, before it is looked at.
+func (db *DB) takesWrites(doing string) error {
+	if err := db.usable(doing); err != nil {
+		return err
+	}
+	if err := db.writable(doing); err != nil {
+		return err
+	}
+	return db.store.Writable(doing)
+}
+
+// Disk is the free space of the disk, and what is kept of it, in bytes: see Options.DiskReserve. Both are 0 where the
+// system does not tell.
+func (db *DB) Disk() (free, reserve int64) { return db.store.DiskFigures() }
+
 // lock takes the writer lock.
 func (db *DB) lock(ctx context.Context) error {
 	_, err := db.lockUnless(ctx, nil)
@@ -424,7 +443,10 @@ func (db *DB) Close() error {
 
 // closeOnce is Close also within a call of another database.
 func (db *DB) closeOnce() (err error) {
-	db.life.closing.Do(func() { err = db.close() })
+	db.life.closing.Do(func() {
+		db.finishErasing()
+		err = db.close()
+	})
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/needles"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -88,7 +89,10 @@ type EraseReport struct {
 	// before that are gone.
 	RewrittenBytes int64 `json:"rewritten_bytes"`
 	FilesRemoved   int   `json:"files_removed"`
-	// Left is what stays in the folder, since others have it, too; OutOfReach what the database
+	// Derived are the summaries that had something of the erased, and what became of each.
+	Derived []Kept `json:"derived"`
+	// Left is what stays in the folder: what a search of all files for the erased texts and names has
+	// found with others. It is empty where the search found nothing. OutOfReach is what the database
 	// cannot reach.
 	Left       []Kept `json:"left"`
 	OutOfReach []Kept `json:"out_of_reach"`
@@ -115,6 +119,12 @@ type erasure struct {
 	erased Erased
 	names  []scope.Owner // those that own it
 	report EraseReport
+	stays  []Kept // memories that say the same
+	// passages are the texts and names that are searched for in the end, nil where the program was
+	// interrupted; goneNames are those of users, agents and runs.
+	passages  *needles.Passages
+	goneNames []string
+	traces    *graph.Traces // once the log was read
 }
 
 func newErasure(l layout.Erasure) *erasure {
@@ -192,21 +202,34 @@ func (db *DB) Erase(ctx context.Context, q EraseQuery) (EraseReport, error) {
 		if err != nil {
 			return EraseReport{}, err
 		}
-		if err := db.erase(ctx, wait, pending); err != nil {
-			return EraseReport{}, err
+		if err := db.erase(ctx, wait, pending, began, same); err != nil {
+			return EraseReport{}, db.beganError(ctx, err)
 		}
 		if same {
 			return db.erasedReport(pending, began), nil
 		}
 	}
 	e, err := db.beginErasure(ctx, &q)
+	if errors.Is(err, fault.ErrNotFound) {
+		if r, ended, rerr := db.endedErasure(&q); rerr != nil || ended {
+			return r, rerr
+		}
+	}
 	if err != nil {
 		return EraseReport{}, err
 	}
-	if err := db.erase(ctx, wait, e); err != nil {
-		return EraseReport{}, err
+	if err := db.erase(ctx, wait, e, began, true); err != nil {
+		return EraseReport{}, db.beganError(ctx, err)
 	}
 	return db.erasedReport(e, began), nil
+}
+
+// beganError is the error of a call whose erasure has begun: ErrBusy where the time of the call is over.
+func (db *DB) beganError(ctx context.Context, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return unendedError("the deadline of the call is over")
+	}
+	return err
 }
 
 func (q *EraseQuery) check() error {
@@ -246,6 +269,9 @@ func (db *DB) erasedReport(e *erasure, began time.Time) EraseReport {
 	if r.Left == nil {
 		r.Left = []Kept{}
 	}
+	if r.Derived == nil {
+		r.Derived = []Kept{}
+	}
 	r.OutOfReach = db.outOfReach()
 	return r
 }
@@ -257,24 +283,32 @@ func (db *DB) eraseDry(ctx context.Context, q *EraseQuery) (r EraseReport, err e
 		if err != nil {
 			return err
 		}
-		err = tx.countErased(ctx, e)
-		r = EraseReport{Erased: e.erased, Left: []Kept{}, OutOfReach: db.outOfReach(), LSN: tx.state.LSN}
-		return err
+		if err = tx.follow(ctx, e); err != nil {
+			return err
+		}
+		if err = tx.countErased(ctx, e); err != nil {
+			return err
+		}
+		e.LSN, e.report.Left = tx.state.LSN, e.stays
+		r = db.erasedReport(e, clock.System())
+		r.Seconds = 0
+		return nil
 	})
 	return r, err
 }
 
-// sameErasure reports whether a query means what an erasure that has begun erases. One whose names
-// are gone already is meant by what cannot be found any more.
+// sameErasure reports whether a query means what an erasure that has begun erases. Of one whose names
+// are gone already the fingerprint says so.
 func (db *DB) sameErasure(ctx context.Context, e *erasure, q *EraseQuery) (same bool, err error) {
 	err = db.view(ctx, nil, func(tx *Tx) error {
 		of, err := tx.erasureOf(ctx, q)
 		if errors.Is(err, fault.ErrNotFound) {
-			same = e.Rewriting
+			same = e.Asked == q.fingerprint() || e.Asked == 0 && e.Rewriting
 			return nil
 		}
 		if err == nil {
-			same = slices.Equal(of.Owners, e.Owners) && slices.Equal(of.Seqs, e.Seqs)
+			missing := func(seq uint64) bool { return !slices.Contains(e.Seqs, seq) }
+			same = slices.Equal(of.Owners, e.Owners) && (of.Seqs == nil) == (e.Seqs == nil) && !slices.ContainsFunc(of.Seqs, missing)
 		}
 		return err
 	})
@@ -288,7 +322,13 @@ func (db *DB) beginErasure(ctx context.Context, q *EraseQuery) (e *erasure, err 
 		if counted, err = tx.erasureOf(ctx, q); err != nil {
 			return err
 		}
-		return tx.countErased(ctx, counted)
+		if err := tx.follow(ctx, counted); err != nil {
+			return err
+		}
+		if err := tx.countErased(ctx, counted); err != nil {
+			return err
+		}
+		return tx.gather(ctx, counted)
 	})
 	if err != nil {
 		return nil, err
@@ -297,11 +337,15 @@ func (db *DB) beginErasure(ctx context.Context, q *EraseQuery) (e *erasure, err 
 		if e, err = tx.erasureOf(ctx, q); err != nil {
 			return err
 		}
-		e.erased, e.LSN, e.At = counted.erased, tx.state.LSN, tx.state.Now
-		if err := tx.needToFree(doingErase, 64+12*(len(e.Owners)+len(e.Seqs))); err != nil {
+		e = e.with(counted)
+		e.LSN, e.At, e.Asked = tx.state.LSN, tx.state.Now, q.fingerprint()
+		if err := tx.needToFree(doingErase, 64+12*(len(e.Owners)+len(e.Seqs)+len(e.Commits))); err != nil {
 			return err
 		}
 		if err := tx.set(layout.ErasureKey, e.encode()); err != nil {
+			return err
+		}
+		if err := tx.closeReports(); err != nil {
 			return err
 		}
 		tx.change()
@@ -313,6 +357,18 @@ func (db *DB) beginErasure(ctx context.Context, q *EraseQuery) (e *erasure, err 
 		return nil
 	}))
 	return e, err
+}
+
+// with is an erasure under the lock, with what a View of shortly before has counted and found: nothing
+// is merged or consolidated meanwhile.
+func (e *erasure) with(counted *erasure) *erasure {
+	counted.Owners, counted.names, counted.owners = e.Owners, e.names, e.owners
+	for _, seq := range e.Seqs {
+		if !counted.seqs[seq] {
+			counted.seqs[seq], counted.Seqs = true, append(counted.Seqs, seq)
+		}
+	}
+	return counted
 }
 
 // appendErase appends the operation of an erasure.
@@ -523,7 +579,7 @@ func (db *DB) goOnErasing(ctx context.Context) error {
 	}
 	wait, cancel := context.WithTimeout(ctx, eraseEvery)
 	defer cancel()
-	err := db.erase(ctx, wait, e)
+	err := db.erase(ctx, wait, e, clock.System(), false)
 	if err == nil {
 		db.logger.Info("an erasure that had begun is done", "lsn", e.LSN)
 	}
@@ -533,8 +589,20 @@ func (db *DB) goOnErasing(ctx context.Context) error {
 	return err
 }
 
-// erase does what an erasure has left to do. wait bounds how long it waits for Views.
-func (db *DB) erase(ctx, wait context.Context, e *erasure) error {
+// finishErasing goes on with an erasure before the database is closed: a program that runs shortly would
+// never get to it in the background. It leaves one that a View holds up.
+func (db *DB) finishErasing() {
+	if db.readOnly || db.Failed() != nil {
+		return
+	}
+	if err := db.goOnErasing(context.Background()); err != nil {
+		db.logger.Warn("an erasure that had begun is not done; it goes on when the database is opened again", "error", err)
+	}
+}
+
+// erase does what an erasure has left to do. wait bounds how long it waits for Views. told: the caller
+// gets the report; otherwise it is kept.
+func (db *DB) erase(ctx, wait context.Context, e *erasure, began time.Time, told bool) error {
 	if !e.Rewriting {
 		if err := db.eraseKeys(ctx, wait, e); err != nil {
 			return fault.Within(doingErase, err)
@@ -543,7 +611,14 @@ func (db *DB) erase(ctx, wait context.Context, e *erasure) error {
 	if err := db.eraseFiles(ctx, wait, e); err != nil {
 		return fault.Within(doingErase, err)
 	}
-	err := db.applyBare(func(b *pebble.Batch) error { return b.Delete(layout.ErasureKey, nil) })
+	err := db.applyBare(func(b *pebble.Batch) error {
+		if !told {
+			if err := db.keepReport(b, e, began); err != nil {
+				return err
+			}
+		}
+		return b.Delete(layout.ErasureKey, nil)
+	})
 	if err = cmp.Or(err, db.store.SyncLog(nil)); err != nil {
 		return err
 	}
@@ -574,18 +649,21 @@ func (db *DB) awaitEnds(ctx, wait context.Context, enough func() bool) error {
 			return nil
 		}
 		if sleep(wait, eraseLook); wait.Err() != nil {
-			if err := ctx.Err(); err != nil {
-				return err
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
 			}
-			return db.readersError()
+			return readersError()
 		}
 	}
 }
 
-func (db *DB) readersError() error {
+func readersError() error { return unendedError("a View is open that was begun before") }
+
+// unendedError says that an erasure has begun and waits.
+func unendedError(why string) error {
 	return &fault.Error{
-		Kind: fault.ErrBusy, What: doingErase, Why: "a View is open that was begun before",
-		Do: "end it: the erasure has begun, and goes on by itself; call it again to see its report",
+		Kind: fault.ErrBusy, What: doingErase, Why: why,
+		Do: "end the reads that were begun before: the erasure has begun and goes on in the background; call it again to see its report",
 	}
 }
 

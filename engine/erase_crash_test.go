@@ -48,6 +48,15 @@ func TestEraseCrash(t *testing.T) {
 	}
 	for i, left := range states {
 		again := openTraces(t, left, clk, Options{})
+		if i%2 == 0 { // as a short command does
+			noError(t, again.Close())
+			if again = openTraces(t, left, clk, Options{}); again.erasing.Load() != nil {
+				t.Errorf("crash %d: Close has not ended the erasure", i)
+			}
+			if r, err := again.Erase(t.Context(), EraseQuery{User: "ulrike-user"}); err != nil || r.Erased.Memories == 0 || r.LSN == 0 {
+				t.Errorf("crash %d: the report is %+v, %v", i, r, err)
+			}
+		}
 		for deadline := time.Now().Add(time.Minute); again.erasing.Load() != nil; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("it does not go on")

@@ -39,11 +39,6 @@ func TestErasedInReplica(t *testing.T) {
 	archivedNow(t, db)
 	r = testReplica(t, fs, feedOf(t, fs, false), ReplicaOptions{Clock: clk.now})
 	noError(t, r.Wait(t.Context()))
-	waitFor(t, func() bool {
-		r.main.mu.Lock()
-		defer r.main.mu.Unlock()
-		return !r.main.erased
-	})
 	if found := tracesIn(t, fs, "replica", needles...); len(found) > 0 {
 		t.Errorf("the replica still has %q", found)
 	}

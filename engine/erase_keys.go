@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -49,6 +50,7 @@ func (db *DB) eraseKeys(ctx, wait context.Context, e *erasure) error {
 		{"finish what parts have begun", func() error { return db.workParts(ctx) }},
 		{"delete what is left", func() error { return db.eraseRest(e) }},
 		{"move its words out of the text index", func() error { return db.eraseWords(ctx, &e.whose) }},
+		{"find what the log has of it", func() error { return db.traceLog(ctx, e) }},
 		{"take it out of the log", func() error { return db.eraseLog(ctx, e) }},
 		{"delete its names", func() error { return db.eraseNames(ctx, e) }},
 	} {
@@ -75,14 +77,8 @@ func (db *DB) nameErased(ctx context.Context, e *erasure) error {
 func (db *DB) eraseLiving(ctx context.Context, e *erasure) error {
 	if e.seqs != nil {
 		return db.acknowledge(db.update(ctx, func(tx *Tx) error {
-			for _, seq := range e.Seqs {
-				l, lives := tx.at(seq)
-				if !lives || !e.owners[l.Owner] {
-					continue
-				}
-				if err := tx.remove(l, nil); err != nil {
-					return err
-				}
+			if err := tx.eraseLivingMemories(e); err != nil {
+				return err
 			}
 			for _, owner := range e.Owners { // an answer of theirs may have the memory
 				err := tx.changePart(doingErase, func(t part.Tx) error { return requests.Forget(t, owner) })
@@ -125,11 +121,11 @@ func (db *DB) workParts(ctx context.Context) error {
 // eraseHistories removes the records of what has died, and what the trash keeps.
 func (db *DB) eraseHistories(ctx, wait context.Context, e *erasure) error {
 	for range eraseTries {
-		left, _, err := db.eraseDeadIn(ctx, &e.whose, db.recordSpans(e))
+		done, err := db.eraseDeadIn(ctx, &e.whose, db.recordSpans(e))
 		if err != nil {
 			return err
 		}
-		if left == 0 {
+		if done.left+done.living == 0 {
 			if err := db.shown(ctx); err != nil {
 				return err
 			}
@@ -139,10 +135,10 @@ func (db *DB) eraseHistories(ctx, wait context.Context, e *erasure) error {
 			break
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
 	}
-	return db.readersError()
+	return readersError()
 }
 
 // eraseMentions takes a memory out of what others keep of it: the messages that refer to it, and
@@ -153,10 +149,10 @@ func (db *DB) eraseMentions(ctx context.Context, e *erasure) error {
 	}
 	ids := map[string]bool{}
 	for _, span := range db.recordSpans(e) {
-		err := kv.Scan(db.store, span[0], span[1], func(_, value []byte) error {
+		err := kv.Scan(db.store, span[0], span[1], func(key, value []byte) error {
 			rec, err := layout.DecodeRecord(value)
-			if err == nil {
-				ids[rec.ID] = true
+			if v, ok := layout.ParseRecordKey(key); ok && err == nil && !slices.Contains(e.Archives, v.Seq) {
+				ids[rec.ID] = true // that of a summary which is stored again stays
 			}
 			return nil // what cannot be read, check tells
 		})
@@ -164,8 +160,16 @@ func (db *DB) eraseMentions(ctx context.Context, e *erasure) error {
 			return err
 		}
 	}
+	if e.Traces == nil { // the IDs are gone with the histories
+		if err := db.keepTraces(e, graph.NewTraces(ids)); err != nil {
+			return err
+		}
+	}
 	for _, owner := range e.Owners {
 		if err := partOf[*sessions.Part](db).EraseMemories(ctx, runner{db: db}, owner, e.seqs, ids); err != nil {
+			return err
+		}
+		if err := partOf[*graph.Part](db).EraseMemories(ctx, runner{db: db}, owner, ids); err != nil {
 			return err
 		}
 		if err := db.eraseSurvivor(owner, ids); err != nil {
@@ -343,6 +347,7 @@ func (db *DB) eraseNames(ctx context.Context, e *erasure) error {
 		}
 		next := *e
 		next.Rewriting, next.Fields = true, tx.fieldsLeft(gone)
+		next.Commits, next.Archives, next.Traces = nil, nil, nil
 		if err := tx.set(layout.ErasureKey, next.encode()); err != nil {
 			return err
 		}
@@ -354,7 +359,7 @@ func (db *DB) eraseNames(ctx context.Context, e *erasure) error {
 					db.tables.Fields.Remove(k.Text)
 				}
 			}
-			e.Rewriting, e.Fields = next.Rewriting, next.Fields // others read the rest of it meanwhile
+			e.Rewriting, e.Fields, e.goneNames = next.Rewriting, next.Fields, ownerNames(gone) // others read the rest of it meanwhile
 			return nil
 		})
 		return nil
@@ -446,7 +451,7 @@ func (tx *Tx) idleFields(ctx context.Context, gone []layout.Name) ([]layout.Name
 func (tx *Tx) busyRuns() (map[uint32]bool, error) {
 	busy := map[uint32]bool{}
 	tx.db.tables.Docs.Rows.EachFrom(0, math.MaxUint32, func(_ uint64, r *doctable.Row) bool {
-		if r.Run != 0 && r.Died.Load() == doctable.Alive {
+		if r.Died.Load() == doctable.Alive && r.Run != 0 { // Died first: a document is published by it
 			busy[r.Run] = true
 		}
 		return true
@@ -510,7 +515,11 @@ func (db *DB) eraseFiles(ctx, wait context.Context, e *erasure) error {
 	}
 	e.report.RewrittenBytes += p.Rewritten
 	e.report.FilesRemoved += p.Removed + len(slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) }))
-	e.report.Left = db.keptOf(e, after)
+	found, err := db.search(ctx, e)
+	if err != nil {
+		return err
+	}
+	e.report.Left = slices.Concat(e.stays, found, db.keptOf(e, after))
 	return nil
 }
 

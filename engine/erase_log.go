@@ -10,9 +10,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
 )
 
 // The changes in a record of the log have no lengths, and some end where the next begins. So a
@@ -159,6 +161,93 @@ func (c *loggedChange) field(r *codec.Reader, kind byte) {
 
 // eraseLog puts marks in the place of the changes in the log that were of what is erased.
 func (db *DB) eraseLog(ctx context.Context, e *erasure) error {
+	if err := db.rewriteLog(ctx, func(value []byte) []byte { return e.logWithout(value, e.left) }); err != nil {
+		return err
+	}
+	if e.seqs == nil || !e.traces.Types() {
+		return nil
+	}
+	err := db.readLog(ctx, func(_ uint64, changes []loggedChange) {
+		for i := range changes {
+			e.traces.Unused(part.Op(changes[i].op), changes[i].body)
+		}
+	})
+	if err == nil {
+		err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
+			return tx.changePart(doingErase, func(t part.Tx) error { return partOf[*graph.Part](db).EraseTypes(t, e.traces) })
+		}))
+	}
+	if err != nil {
+		return err
+	}
+	return db.rewriteLog(ctx, func(value []byte) []byte { return e.logWithout(value, e.leftOfTypes) })
+}
+
+// traceLog notes what the log has in the graph of memories that are erased: what the commits name that
+// wrote or deleted one, and that is gone.
+func (db *DB) traceLog(ctx context.Context, e *erasure) error {
+	if e.seqs == nil {
+		return nil
+	}
+	commits := map[uint64]bool{}
+	for _, lsn := range e.Commits {
+		commits[lsn] = true
+	}
+	var err error
+	if e.traces, err = graph.DecodeTraces(e.Traces); err != nil {
+		return err
+	}
+	err = db.readLog(ctx, func(lsn uint64, changes []loggedChange) {
+		if !commits[lsn] && !slices.ContainsFunc(changes, func(c loggedChange) bool { return e.about(&c) }) {
+			return
+		}
+		for i := range changes {
+			if c := &changes[i]; isGraphOp(c.op) && e.owners[c.owners[0]] {
+				e.traces.Note(part.Op(c.op), c.body)
+			}
+		}
+	})
+	if err == nil {
+		err = db.view(ctx, nil, func(tx *Tx) error { return e.traces.Retain((*partTx)(tx)) })
+	}
+	if err != nil {
+		return err
+	}
+	return db.keepTraces(e, e.traces)
+}
+
+// keepTraces stores what an erasure takes out of the log, so that it goes on with it after a crash.
+func (db *DB) keepTraces(e *erasure, t *graph.Traces) error {
+	e.Traces = t.Encode()
+	return db.applyBare(func(b *pebble.Batch) error { return b.Set(layout.ErasureKey, e.encode(), nil) })
+}
+
+// about reports whether a change is of a memory that is erased.
+func (e *erasure) about(c *loggedChange) bool {
+	for i, owner := range c.owners {
+		if e.owners[owner] && e.seqs[c.seqs[i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// readLog visits the records of the log, as far as their changes can be told apart.
+func (db *DB) readLog(ctx context.Context, visit func(lsn uint64, changes []loggedChange)) error {
+	lower, upper := db.keys().Span(layout.KindLog)
+	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+		head, n, err := layout.SplitLog(value)
+		if lsn, ok := layout.ParseLSNKey(key); err == nil && ok {
+			if p := (logParser{}); p.changes(value[head.Len():], n) {
+				visit(lsn, p.found)
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// rewriteLog writes the records of the log again that without returns; nil leaves one as it is.
+func (db *DB) rewriteLog(ctx context.Context, without func(value []byte) []byte) error {
 	lower, upper := db.keys().Span(layout.KindLog)
 	for lower != nil {
 		next := []byte(nil)
@@ -168,8 +257,8 @@ func (db *DB) eraseLog(ctx context.Context, e *erasure) error {
 					next = slices.Clone(key)
 					return kv.ErrStop
 				}
-				if without := e.logWithout(value); without != nil {
-					return b.Set(key, without, nil)
+				if left := without(value); left != nil {
+					return b.Set(key, left, nil)
 				}
 				return ctx.Err()
 			})
@@ -192,8 +281,9 @@ func (db *DB) eraseLog(ctx context.Context, e *erasure) error {
 // cleanBytes bounds a batch of the log.
 const cleanBytes = 4 << 20
 
-// logWithout is a record of the log without what is erased, nil where it has nothing of it.
-func (e *erasure) logWithout(value []byte) []byte {
+// logWithout is a record of the log without what is erased, nil where it has nothing of it. left returns
+// what stays of a change.
+func (e *erasure) logWithout(value []byte, left func(c *loggedChange) []byte) []byte {
 	head, n, err := layout.SplitLog(value)
 	if err != nil {
 		return nil // which check reports
@@ -203,22 +293,16 @@ func (e *erasure) logWithout(value []byte) []byte {
 	if !p.changes(body, n) { // whose it is, nobody can tell
 		return head.With(1, []byte{byte(layout.LogErased)})
 	}
-	changes := p.found
-	stored := false // a memory that is erased, in this commit
-	for i := range changes {
-		c := &changes[i]
-		stored = stored || e.seqs != nil && (c.op == byte(layout.LogAdd) || c.op == byte(layout.LogUpdate)) && e.has(c.owners[0], c.seqs[0])
-	}
 	var out []byte
 	changed := false
-	for i := range changes {
-		c := &changes[i]
-		left := e.left(c, stored)
-		changed = changed || left == nil || len(left) != len(c.body)+1
-		if left == nil {
-			left = []byte{byte(layout.LogErased)}
+	for i := range p.found {
+		c := &p.found[i]
+		rest := left(c)
+		changed = changed || rest == nil || len(rest) != len(c.body)+1
+		if rest == nil {
+			rest = []byte{byte(layout.LogErased)}
 		}
-		out = append(out, left...)
+		out = append(out, rest...)
 	}
 	if !changed {
 		return nil
@@ -229,16 +313,12 @@ func (e *erasure) logWithout(value []byte) []byte {
 // The operations of the graph in the log.
 const firstGraphOp, lastGraphOp = 60, 79
 
-// left is what stays of a change, with its operation; nil where nothing does. stored: a memory that
-// is erased was stored by the same commit, so that what the graph got is of its text.
-func (e *erasure) left(c *loggedChange, stored bool) []byte {
+func isGraphOp(op byte) bool { return op >= firstGraphOp && op <= lastGraphOp }
+
+// left is what stays of a change, with its operation; nil where nothing does.
+func (e *erasure) left(c *loggedChange) []byte {
 	whole := append([]byte{c.op}, c.body...)
-	ours := func(i int) bool {
-		if !e.owners[c.owners[i]] {
-			return false
-		}
-		return e.seqs == nil || e.seqs[c.seqs[i]] || stored && c.op >= firstGraphOp && c.op <= lastGraphOp
-	}
+	ours := func(i int) bool { return e.owners[c.owners[i]] && (e.seqs == nil || e.seqs[c.seqs[i]]) }
 	switch layout.LogOp(c.op) {
 	case layout.LogErase, layout.LogErased:
 		return whole
@@ -256,10 +336,29 @@ func (e *erasure) left(c *loggedChange, stored bool) []byte {
 		}
 		return nil
 	}
-	if ours(0) {
+	switch {
+	case ours(0):
 		return nil
+	case e.seqs != nil && isGraphOp(c.op):
+		return c.without(e.traces.Left(part.Op(c.op), c.body, false))
 	}
 	return whole
+}
+
+// leftOfTypes is what stays of a change once types of the graph are erased.
+func (e *erasure) leftOfTypes(c *loggedChange) []byte {
+	if !isGraphOp(c.op) {
+		return append([]byte{c.op}, c.body...)
+	}
+	return c.without(e.traces.Left(part.Op(c.op), c.body, true))
+}
+
+// without is the change with another body, nil for none.
+func (c *loggedChange) without(body []byte) []byte {
+	if body == nil {
+		return nil
+	}
+	return append([]byte{c.op}, body...)
 }
 
 // opConsolidated is the operation of a consolidation, of package policy.

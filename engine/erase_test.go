@@ -158,7 +158,7 @@ func TestEraseReadsLog(t *testing.T) {
 			ops[c.op] = true
 		}
 		nobody := newErasure(layout.Erasure{Owners: []uint32{1 << 30}})
-		if without := nobody.logWithout(value); without != nil {
+		if without := nobody.logWithout(value, nobody.left); without != nil {
 			t.Errorf("the record %x has changed for nobody", key)
 		}
 		return nil

@@ -148,10 +148,10 @@ type forgetting struct {
 	tx     *Tx
 	cutoff int64
 	limit  uint64 // LSN: nobody sees what died at it or before, and it is cleaned up
-	// erases, if not nil, are those whose dead are erased, with no thought of who inherits them;
-	// left is how many of their memories stay.
-	erases *whose
-	left   int
+	// erases, if not nil, are those whose dead memories are erased, with no thought of who inherits
+	// them. left counts those that stay, living those that are alive, whose histories are not touched.
+	erases       *whose
+	left, living int
 
 	told  map[uint64]bool              // the Seqs of what has aged that the parts know of
 	texts map[uint32]map[uint64]string // by owner and Seq: the last of others, which stay until they do
@@ -228,13 +228,13 @@ func (f *forgetting) read(lower, upper []byte) (err error) {
 
 // memory adds what may go of the memory whose versions were read.
 func (f *forgetting) memory() error {
-	versions, broken, before := f.versions, f.broken, len(f.keys)
+	versions, broken, before := f.versions, f.broken, len(f.keys)+f.living
 	f.versions, f.broken = f.versions[:0], false
 	var err error
 	if len(versions) > 0 && !broken {
 		err = f.whole(versions)
 	}
-	if f.erases != nil && (len(versions) > 0 || broken) && len(f.keys) == before {
+	if f.erases != nil && (len(versions) > 0 || broken) && len(f.keys)+f.living == before {
 		f.left++
 	}
 	return err
@@ -245,7 +245,12 @@ func (f *forgetting) whole(versions []oldVersion) error {
 	if last := versions[len(versions)-1]; last.Born > f.tx.state.LSN {
 		return nil // it changes
 	}
-	if l, lives := f.tx.at(f.of.seq); lives {
+	l, lives := f.tx.at(f.of.seq)
+	if lives && f.erases != nil { // it was stored after the deletion
+		f.living++
+		return nil
+	}
+	if lives {
 		var next *oldVersion
 		for i := range slices.Backward(versions) {
 			v := &versions[i]

@@ -182,7 +182,7 @@ func (db *DB) commitInGroup(ctx context.Context, c groupCall) error {
 		<-s.done
 	}
 	applied := clock.System()
-	err = db.acknowledge(s.seen, s.err)
+	err = db.acknowledgeWithin(ctx, s.seen, s.err)
 	db.wrote(began, applied)
 	return err
 }

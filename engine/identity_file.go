@@ -79,7 +79,7 @@ func (id *identity) timeline(f vfs.FS, dir string) (store.Timeline, error) {
 		}
 		return store.Timeline(t), err
 	}
-	t, err := store.MarkedTimeline(f, dir)
+	t, _, err := store.Marked(f, dir)
 	if err != nil {
 		return t, fault.Within(doingOpen(dir), err)
 	}

@@ -246,6 +246,7 @@ func (tx *Tx) list(ctx context.Context, q *memory.ListQuery, o *ordering, limit 
 			break
 		}
 	}
+	page.Unreadable = tx.db.unreadable()
 	return page, nil
 }
 

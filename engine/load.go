@@ -232,12 +232,10 @@ func (db *DB) loadForward(keys *numbered, tombs *tombstones) error {
 			return noNumber(doc)
 		}
 		db.chunks.used[layout.ChunkOf(doc)] = true
-		if tombs.all.Contains(doc) {
-			f, _, err := layout.DecodeRow(value)
-			if err == nil {
-				tombs.covers(doc, f.Version)
+		if f, _, err := layout.DecodeRow(value); tombs.all.Contains(doc) || tombs.incomplete {
+			if gone := err == nil && tombs.covers(doc, f.Version); gone || err != nil {
+				return err
 			}
-			return err
 		}
 		return db.loadDoc(doc, value)
 	})
@@ -247,12 +245,20 @@ func (db *DB) loadForward(keys *numbered, tombs *tombstones) error {
 type tombstones struct {
 	all  *roaring.Bitmap
 	left map[uint32]*dead // those whose vectors are still to be removed
+	// incomplete: some could not be read. died then tells of a version whether it is dead.
+	incomplete bool
+	died       func(v layout.Version) bool
 }
 
 func (db *DB) loadTombstones() (*tombstones, error) {
-	t := &tombstones{all: roaring.New(), left: map[uint32]*dead{}}
+	t := &tombstones{all: roaring.New(), left: map[uint32]*dead{}, died: db.diedByRecord}
+	tx := &Tx{db: db, state: db.stateOf(db.store, 0)}
+	tx.state.Lose = func(err error) {
+		t.incomplete = true
+		db.lost("a tombstone", err)
+	}
 	lower, upper := db.keys().Span(layout.KindTombstone)
-	err := db.loadKeys("a tombstone", lower, upper, func(key, value []byte) error {
+	err := tx.scan(lower, upper, func(key, value []byte) error {
 		doc, ok := layout.ParseDocKey(key)
 		if !ok {
 			return layout.BadKey("tombstone", key)
@@ -270,8 +276,13 @@ func (db *DB) loadTombstones() (*tombstones, error) {
 	return t, err
 }
 
-// covers reports whether a document has a tombstone, and notes its version.
+// covers reports whether a document is dead, and notes its version: it has a tombstone, or its
+// tombstone may be one that cannot be read and the version is dead by its record.
 func (t *tombstones) covers(doc uint32, v layout.Version) bool {
+	if t.incomplete && !t.all.Contains(doc) && t.died(v) {
+		t.all.Add(doc)
+		t.left[doc] = &dead{doc: doc, lsn: v.Born}
+	}
 	if d := t.left[doc]; d != nil {
 		d.of = v
 	}

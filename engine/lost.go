@@ -36,6 +36,7 @@ const mostTold = 20
 
 // lost notes something that cannot be read.
 func (db *DB) lost(what string, err error) {
+	db.damaged(what, err)
 	if db.opening.losses.n++; db.opening.losses.n <= mostTold {
 		db.logger.Error("something is lost, and the database opens without it; check names the memories", "what", what, "error", err)
 	}
@@ -174,11 +175,15 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 		}
 	}
 	var found []layout.Version
+	unknown := false // whether some memory lives that has no place
 	all := versions{visit: func(v layout.Version) error {
 		if dying[v.Seq] {
 			return nil
 		}
 		lives, err := tx.placeless(v)
+		if store.Unreadable(err) {
+			unknown, err = true, nil
+		}
 		if lives && v.Born <= db.writer.applied {
 			found = append(found, v)
 		}
@@ -202,6 +207,9 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 		if err := db.loadStats(); err != nil {
 			return err
 		}
+	}
+	if unknown || all.lacks { // the next Open is to know what is lost, too
+		return db.republish()
 	}
 	// At last, so that the next Open begins anew where this one does not end.
 	err := db.applyBare(func(b *pebble.Batch) error {
@@ -234,7 +242,7 @@ func (db *DB) scanVersions(vs *versions) error {
 		end: db.writer.next.Seq + 1,
 	}
 	err := seqs.scanAround(db.store, func(_ uint64, key, _ []byte) error { return vs.key(key) }, func(from, to uint64, err error) error {
-		vs.last = layout.Version{}
+		vs.last, vs.lacks = layout.Version{}, true
 		db.lost(fmt.Sprintf("records of memories number %d to %d", from, to-1), err)
 		return nil
 	})
@@ -246,6 +254,7 @@ func (db *DB) scanVersions(vs *versions) error {
 type versions struct {
 	visit func(layout.Version) error
 	last  layout.Version
+	lacks bool // some keys cannot be read
 }
 
 func (vs *versions) key(key []byte) (err error) {
@@ -267,17 +276,12 @@ func (vs *versions) end() error {
 	return vs.visit(vs.last)
 }
 
-// placeless reports whether a memory lives by its newest version and has no document. A record
-// that cannot be read does not tell.
+// placeless reports whether a memory lives by its newest version and has no document.
 func (tx *Tx) placeless(v layout.Version) (bool, error) {
 	if tx.db.tables.Docs.At(v.Seq, tx.state.LSN) != doctable.None {
 		return false, nil
 	}
-	lives, err := tx.livesByRecord(v)
-	if store.Unreadable(err) {
-		err = nil
-	}
-	return lives, err
+	return tx.livesByRecord(v)
 }
 
 // livesByRecord reports whether a memory lives, going by what does not follow from its place
@@ -308,6 +312,27 @@ func (tx *Tx) livesByRecord(v layout.Version) (lives bool, err error) {
 		return err
 	})
 	return lives, err
+}
+
+// diedByRecord reports whether a version is dead by what its tombstone does not tell: its memory
+// has a later version, or died later. What cannot be read does not tell that it is dead.
+func (db *DB) diedByRecord(v layout.Version) bool {
+	ks := db.keys()
+	later := func(from, to []byte, of func(key []byte) bool) bool {
+		found := false
+		err := kv.Scan(db.store, append(from, 0), to, func(key, _ []byte) error {
+			found = of(key)
+			return kv.ErrStop
+		})
+		return found && errors.Is(err, kv.ErrStop)
+	}
+	_, end := ks.Span(layout.KindRecord)
+	all := ks.Histories(v.Owner, v.Seq)
+	after := binary.BigEndian.AppendUint64(ks.Histories(v.Owner, v.Seq), v.Born+1)
+	return later(ks.Record(v), end, func(key []byte) bool {
+		next, ok := layout.ParseRecordKey(key)
+		return ok && next.Seq == v.Seq && next.Owner == v.Owner
+	}) || later(after, layout.PrefixEnd(all), func([]byte) bool { return true })
 }
 
 // place gives versions new documents.

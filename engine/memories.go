@@ -127,13 +127,7 @@ func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare fun
 // beginStore tells the time of a store, and refuses one before anything is embedded if
 // there is no room for it.
 func (m Memories) beginStore() (now int64, _ error) {
-	if err := m.db.usable(doingStore); err != nil {
-		return 0, err
-	}
-	if err := m.db.writable(doingStore); err != nil {
-		return 0, err
-	}
-	if err := m.db.store.Admit(doingStore, 0); err != nil {
+	if err := m.db.takesWrites(doingStore); err != nil {
 		return 0, err
 	}
 	if m.tx != nil {

@@ -179,6 +179,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	if db.store = t.frozen; db.store == nil {
 		db.store = store.New(db.storeConfig(base, o, t))
 	}
+	db.tables.Damages = db.store.Damages()
 	db.scopes.Limit = db.scopesShare()
 	db.spaces = db.newSpaces(t.vectors)
 	db.scopes.Spaces = db.spaces
@@ -454,12 +455,17 @@ func (db *DB) proveLSN() error {
 	if db.writer.applied >= marked {
 		return nil
 	}
-	damage := fmt.Errorf("the newest commit has LSN %d, and LSN %d was acknowledged: what came between is lost", db.writer.applied, marked)
+	damage := errors.New(missingCommits(db.writer.applied, marked))
 	if !db.salvage || db.readOnly {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Cause: damage, Do: store.WayOn}
 	}
 	db.opening.mended = append(db.opening.mended, damage.Error())
 	return db.store.GoBackTo(db.writer.applied)
+}
+
+// missingCommits says that commits are lost which were acknowledged.
+func missingCommits(newest, marked uint64) string {
+	return fmt.Sprintf("the newest commit has LSN %d, and LSN %d was acknowledged: the commits in between are lost", newest, marked)
 }
 
 // appended are the large kinds of which new keys come last, in the order of keys.

@@ -146,7 +146,8 @@ type Options struct {
 	// while that keeps up. 0: a second.
 	ArchiveDelay time.Duration
 	// ArchiveFirst acknowledges a write only once the Archive has it. While the Archive fails, writes
-	// wait; Close ends their wait with ErrClosed after five seconds.
+	// wait. The context of the call ends the wait: ErrUnavailable says whether the write was made. Close ends
+	// it with ErrClosed after five seconds.
 	ArchiveFirst bool
 	// ReadOnly opens a database that exists, and changes nothing in its folder but the lock
 	// and who holds it. On a read-only medium it does without these, and shares the lock with

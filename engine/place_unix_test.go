@@ -57,7 +57,6 @@ func TestPlace(t *testing.T) {
 			mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "acknowledged"})
 			noError(t, db.inPlace())
 			c.act(t, path)
-			db.life.placed.last.Store(0)
 			_, err = db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: "too late"}, nil)
 			wantError(t, "store", err, fault.ErrFailed)
 			if err == nil || !strings.Contains(err.Error(), "was removed or replaced while it was open") || !strings.Contains(err.Error(), "open it again, where its folder is now") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -120,6 +122,11 @@ func lastOf(f vfs.FS, dir string, o *ReplicaOptions, id *identity) (lsn uint64, 
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, of.close()) }()
+	if of.erased { // the replica was closed or killed before it had rewritten its files
+		if err := errors.Join(removeVectorFiles(f, dir), of.purge(context.Background())); err != nil {
+			return 0, err
+		}
+	}
 	keys, err := layout.NewKeys(id.HashSeed)
 	if err != nil {
 		return 0, err
@@ -142,4 +149,20 @@ func lastOf(f vfs.FS, dir string, o *ReplicaOptions, id *identity) (lsn uint64, 
 		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingPromote(dir), Why: "commits are gone that it had applied", Do: beginAgain}
 	}
 	return lsn, err
+}
+
+// removeVectorFiles removes the snapshots of vector indexes, which are built again from the store.
+func removeVectorFiles(f vfs.FS, dir string) error {
+	names, err := f.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, spaces.SnapshotPrefix) {
+			if err := removeFile(f, f.PathJoin(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return fsys.SyncDir(f, dir)
 }

@@ -291,7 +291,7 @@ func (b *textBuilder) add(ctx context.Context, spans []docSpan, oldest uint64) (
 	}
 	build := func(doc uint64, r *doctable.Row) bool {
 		// Who sees a document of a chunk that was emptied has pinned the old index.
-		if r.Seq == 0 || r.Died.Load() <= oldest || db.chunks.emptied[layout.ChunkOf(uint32(doc))] {
+		if r.Died.Load() <= oldest || r.Seq == 0 || db.chunks.emptied[layout.ChunkOf(uint32(doc))] {
 			return true
 		}
 		if err = ctx.Err(); err != nil {

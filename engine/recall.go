@@ -128,7 +128,7 @@ func (tx *Tx) recall(ctx context.Context, q *asked) (memory.Result, error) {
 		return memory.Result{}, err
 	}
 	result, stages, err := recall.Answer(ctx, (*recallHost)(tx), &tx.state, q.Query, q.unembedded)
-	q.stages = stages
+	q.stages, result.Unreadable = stages, tx.db.unreadable()
 	return result, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -40,6 +41,7 @@ type Remains struct {
 // Loss is something that cannot be read.
 type Loss struct {
 	What   string // what was kept there
+	Count  int    // of What where that is known, or else of the places that cannot be read
 	Reason string
 }
 
@@ -173,7 +175,9 @@ func (r *Remains) read(fs vfs.FS, dir string, db *DB, lost func(store.Loss)) (ke
 	return r.file.CopyTo(db.store)
 }
 
-func (r *Remains) lose(what, why string) { r.Lost = append(r.Lost, Loss{What: what, Reason: why}) }
+func (r *Remains) lose(what, why string) {
+	r.Lost = append(r.Lost, Loss{What: what, Count: 1, Reason: why})
+}
 
 // copy fills the store of the copy. It returns the identity that the store fits: that of
 // memdb.json, nil if it cannot be read; its copy in the store; or a new one.
@@ -181,8 +185,9 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 	indexes := "" // why one of them cannot be read, where only that is lost
 	var err error
 	r.Keys, err = r.read(fs, dir, db, func(l store.Loss) {
-		if what, counts := db.between(l.From, l.To); counts {
-			r.lose(what, l.Error())
+		what, counts := db.between(l.From, l.To)
+		if counts || l.What != "" {
+			r.lose(cmp.Or(l.What, what), l.Error())
 		} else {
 			indexes = l.Error()
 		}
@@ -219,7 +224,31 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 			return nil, err
 		}
 	}
-	return id, r.rename(db)
+	if err := r.rename(db); err != nil {
+		return nil, err
+	}
+	return id, r.loseCommits(fs, dir, db)
+}
+
+// loseCommits reports the commits that the mark beside the store says were acknowledged and that are
+// behind the newest one in the copy.
+func (r *Remains) loseCommits(fs vfs.FS, dir string, db *DB) error {
+	if r.file != nil { // one file has no mark
+		return nil
+	}
+	_, marked, err := store.Marked(fs, dir)
+	if err != nil {
+		return fault.Within(doingRemains+dir, err)
+	}
+	snap := db.store.NewSnapshot()
+	newest, _, err := newestLogged(db.keys(), snap)
+	if err = errors.Join(err, snap.Close()); err != nil {
+		return err
+	}
+	if newest < marked {
+		r.Lost = append(r.Lost, Loss{What: "commits", Count: int(marked - newest), Reason: missingCommits(newest, marked)})
+	}
+	return nil
 }
 
 // loseDeaths tells what is lost with a part of the indexes where a delete by scope is not cleaned up
@@ -302,34 +331,29 @@ func (db *DB) kept(kind byte) (what string, counts bool) {
 		return "deletes", true
 	case layout.KindForward, layout.KindRows, layout.KindText, layout.KindDedup, layout.KindID, layout.KindPending, layout.KindCounter:
 		return "indexes", false
+	case layout.IdentityKey[0]:
+		return "settings of the store", true
 	}
-	return "", true
+	return "", false // no key has this kind
 }
 
 // between says what lay between two keys.
 func (db *DB) between(from, to []byte) (what string, counts bool) {
-	if from == nil && to == nil {
+	if len(from) == 0 && len(to) == 0 {
 		return "everything in a file of the store", true
 	}
-	first, last := from, to
-	if from == nil {
-		first = to
+	first, last := 0, 0xff // a bound that is not known is that of all keys
+	if len(from) > 0 {
+		first = int(from[0])
 	}
-	if to == nil {
-		last = from
+	if len(to) > 0 {
+		last = int(to[0])
 	}
 	var names []string
-	for kind := int(first[0]); kind <= int(last[0]); kind++ {
-		name, is := db.kept(byte(kind))
-		if name == "" && kind != int(first[0]) && kind != int(last[0]) {
-			continue
-		}
-		if is {
+	for kind := first; kind <= last; kind++ {
+		if name, is := db.kept(byte(kind)); is {
 			counts = true
-			if name == "" {
-				name = "settings of the store"
-			}
-			if len(names) == 0 || names[len(names)-1] != name {
+			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

@@ -55,6 +55,8 @@ type ReplicaStats struct {
 	Timeline   string `json:"timeline"`
 	Number     uint64 `json:"number"`
 	AppliedLSN uint64 `json:"applied_lsn"`
+	// ExpectedLSN is the LSN that the feed had and does not give any more, 0 where nothing is missing.
+	ExpectedLSN uint64 `json:"expected_lsn,omitempty"`
 	// Frames and Bytes have come since the opening, without what was there already.
 	Frames int64 `json:"frames"`
 	Bytes  int64 `json:"bytes"`
@@ -114,6 +116,7 @@ type replicaState struct {
 	closed  bool
 	ended   bool  // nothing is waited for any more
 	broken  bool  // what was applied and is not shown never will be
+	purging bool  // the files have what an erasure that was followed has removed
 	err     error // why it has ended
 	passing error // what is waited for to pass
 	stats   ReplicaStats
@@ -194,7 +197,7 @@ func (r *Replica) begin() error {
 	if err != nil {
 		return err
 	}
-	r.main = f
+	r.main, r.mu.purging = f, f.erased
 	if err := r.load(); err != nil {
 		return errors.Join(err, f.close())
 	}
@@ -263,10 +266,11 @@ func (r *Replica) Stats() ReplicaStats {
 	return s
 }
 
-// Wait returns once the feed has ended, or the replica has stopped, and reads see all that has come. It
-// returns what [Replica.Err] is then.
+// Wait returns once the feed has ended, or the replica has stopped, and reads see all that has come; no
+// file has what an erasure has removed then, unless a read goes on that began before. It returns what
+// [Replica.Err] is then: ErrCorrupt where the feed has less than it had.
 func (r *Replica) Wait(ctx context.Context) error {
-	err := r.await(ctx, func(s *replicaState) bool { return s.over() })
+	err := r.await(ctx, func(s *replicaState) bool { return s.over() && (!s.purging || s.broken || s.views > 1) })
 	if err != nil {
 		return err
 	}

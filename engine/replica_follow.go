@@ -34,7 +34,7 @@ func (r *Replica) follow(ctx context.Context) {
 		case ctx.Err() != nil: // of Close, or of a failure that is told already
 			err = nil
 		case errors.Is(err, io.EOF):
-			err = nil
+			err = r.short(err)
 		case r.beginsAgain(err):
 			continue
 		}
@@ -50,6 +50,19 @@ func (r *Replica) follow(ctx context.Context) {
 		})
 		r.tell()
 		return
+	}
+}
+
+// short is why the end of a feed is not the end of what it had, nil where it is.
+func (r *Replica) short(end error) error {
+	short, ok := errors.AsType[*wal.ShortError](end)
+	if !ok {
+		return nil
+	}
+	r.change(func(s *replicaState) { s.stats.ExpectedLSN = short.Had.LSN })
+	return &fault.Error{
+		Kind: fault.ErrCorrupt, What: doingReplica(r.dir), Cause: short,
+		Do: "restore the archive from a copy; or have the database archive again, which begins with a base, and follow with --begin-again",
 	}
 }
 
@@ -130,6 +143,7 @@ func (r *Replica) took(to *followed, before wal.Position, frame *wal.Frame) {
 		if to != r.main {
 			return
 		}
+		s.purging = to.mustPurge()
 		s.stats.Timeline, s.stats.Number = to.at.Timeline.String(), to.at.Number
 		s.stats.AppliedLSN = max(s.stats.AppliedLSN, to.lsn)
 		if frame.Time > 0 {
@@ -208,7 +222,7 @@ func (r *Replica) replace(ctx context.Context) error {
 	f.lsn, f.time = built.lsn, built.time
 	r.main = f
 	r.change(func(s *replicaState) {
-		s.drained, s.behind = false, nil
+		s.drained, s.behind, s.purging = false, nil, f.erased
 		s.stats.AppliedLSN, s.stats.Number = f.lsn, f.at.Number
 		if again {
 			s.stats.Restarts++

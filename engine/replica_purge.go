@@ -36,8 +36,8 @@ func (f *followed) readErased() error {
 
 // purge rewrites the files of the replica behind an erasure, once reads see a state behind it and none
 // sees one of before. Where somebody still reads such a state, it does nothing: the end of that calls it
-// again.
-func (r *Replica) purge(ctx context.Context) error {
+// again. again says that the files were in use, and that it is to be called again soon.
+func (r *Replica) purge(ctx context.Context) (again bool, err error) {
 	r.loading.Lock()
 	defer r.loading.Unlock()
 	r.mu.Lock()
@@ -45,26 +45,39 @@ func (r *Replica) purge(ctx context.Context) error {
 	r.mu.Unlock()
 	f := r.main
 	if f == nil || drained || shown == nil || views > 1 || shown.at.Number < number {
-		return nil
+		return false, nil
 	}
-	f.mu.Lock()
-	due := f.erased
-	f.mu.Unlock()
-	if !due {
-		return nil
+	if !f.mustPurge() {
+		return false, nil
 	}
 	if err := shown.db.spaces.Renew(ctx); err != nil {
-		return err
+		return false, err
 	}
-	_, err := f.store.Purge(ctx, f.store.Rewrite)
+	err = f.purge(ctx)
 	if errors.Is(err, fault.ErrBusy) || ctx.Err() != nil {
-		return nil // the next load tries again
+		return true, nil
 	}
+	if err == nil {
+		r.change(func(s *replicaState) { s.purging = f.mustPurge() })
+	}
+	return false, err
+}
+
+// mustPurge reports whether the files are still to be rewritten.
+func (f *followed) mustPurge() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.erased
+}
+
+// purge rewrites the files of the store, and notes that it has.
+func (f *followed) purge(ctx context.Context) error {
+	_, err := f.store.Purge(ctx, f.store.Rewrite)
 	if err == nil {
 		err = f.store.Delete(layout.PurgeKey, pebble.Sync)
 	}
 	if err != nil {
-		return fault.Within("rewrite the files of the replica "+r.dir, err)
+		return fault.Within("rewrite the files of the replica "+f.dir, err)
 	}
 	f.mu.Lock()
 	f.erased = false

@@ -45,13 +45,16 @@ func (r *Replica) keepLoading(ctx context.Context) {
 		case <-r.fresh:
 		}
 		began := clock.System()
-		err := r.load()
+		again, err := false, r.load()
 		if err == nil {
-			err = r.purge(ctx)
+			again, err = r.purge(ctx)
 		}
 		if err != nil {
 			r.fail(err)
 			return
+		}
+		if again {
+			r.tell()
 		}
 		if retry.Sleep(ctx, max(leastPause, loadShare*clock.System().Sub(began))) != nil {
 			return

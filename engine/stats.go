@@ -27,6 +27,8 @@ type Stats struct {
 	// the indexes, vectors, names, ranges of keys. The log says what; Check names it. The
 	// figures do not count it.
 	Lost int64 `json:"lost"`
+	// Unreadable is how many damages are known, see [DB.Damage].
+	Unreadable int `json:"unreadable"`
 	// Dying is how many memories were evicted, merged away or deleted by scope or filter, and
 	// still take room: they are cleaned up in the background.
 	Dying int64 `json:"dying"`
@@ -200,9 +202,9 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	if err != nil {
 		return Stats{}, err
 	}
-	s.Metrics = new(db.Metrics())
+	s.Metrics, s.Unreadable = new(db.Metrics()), db.unreadable()
 	s.Parts, s.Lost = parts, s.Lost+lost
-	s.DiskFreeBytes, s.DiskReserveBytes = db.store.DiskFigures()
+	s.DiskFreeBytes, s.DiskReserveBytes = db.Disk()
 	s.Memory.Embeddings, s.Memory.Shares = db.memoryShares()
 	for _, sp := range db.spaces.All() {
 		info := spaceInfo(sp)

@@ -295,6 +295,7 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy
 // it was merged into. What consolidations had taken is in its confidence. Who brings back what
 // was evicted looks at it: it counts as accessed now, or the next eviction would take it again.
 func (tx *Tx) backAccess(x *policy.Trashed) error {
+	tx.takePending(x.Seq) // the count that was kept has them
 	a := layout.Access{Count: x.Count, Last: x.Last}
 	if x.Into == 0 {
 		a.Last = max(a.Last, tx.state.Now)

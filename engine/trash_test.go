@@ -121,6 +121,37 @@ func TestUndoEviction(t *testing.T) {
 	}
 }
 
+// TestUndoCountsAccessesOnce: accesses that were not committed when a memory was evicted are counted once.
+func TestUndoCountsAccessesOnce(t *testing.T) {
+	fs, clk := vfs.NewMem(), newTestClock()
+	db := trashDB(t, fs, clk)
+	m := memory.Memory{ID: "m", Text: "the tide table", Scope: memory.Scope{Agent: "a"}, Confidence: new(.05)}
+	mustStore(t, db.Memories(), m)
+	count := func() uint64 {
+		t.Helper()
+		got, err := db.Memories().Get(t.Context(), m.Scope, m.ID)
+		noError(t, err)
+		return got.AccessCount
+	}
+	for range 2 {
+		mustRecall(t, db.Memories(), memory.Query{Scope: m.Scope, Text: "tide"})
+	}
+	before := count()
+	done, victims := mustEvict(t, db, EvictOptions{})
+	if len(victims) != 1 || before == 0 {
+		t.Fatalf("%d were evicted, %d accesses", len(victims), before)
+	}
+	noError(t, second(db.Undo(t.Context(), done.LSN)))
+	if n := count(); n != before {
+		t.Errorf("%d accesses after the undo, want %d", n, before)
+	}
+	closeTest(t, db)
+	db = openTest(t, fs, Options{Clock: clk.now})
+	if n := count(); n != before {
+		t.Errorf("%d accesses after a reopening, want %d", n, before)
+	}
+}
+
 // TestUndoWithoutVectors: what is lost of a memory is told.
 func TestUndoWithoutVectors(t *testing.T) {
 	db := trashDB(t, vfs.NewMem(), newTestClock())

@@ -133,7 +133,7 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
 func (db *DB) view(ctx context.Context, l *lease, fn func(tx *Tx) error) error {
 	if a := attemptOf(ctx); a != nil {
 		if joined, err := a.read(db, fn); joined {
-			return err
+			return db.incomplete(err)
 		}
 	}
 	release, err := db.enter("read")
@@ -151,7 +151,7 @@ func (db *DB) view(ctx context.Context, l *lease, fn func(tx *Tx) error) error {
 		tx.done = true
 		db.unpin(l, p)
 	}()
-	return fn(tx)
+	return db.incomplete(fn(tx))
 }
 
 // unpin gives up a point that was acquired under a lease.
@@ -208,9 +208,9 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 		return ctx.Err()
 	})
 	applied := clock.System()
-	err = db.acknowledge(seen, err)
+	err = db.acknowledgeWithin(ctx, seen, err)
 	db.wrote(began, applied)
-	return err
+	return db.incomplete(err)
 }
 
 // admit lets a writer in, as enter does, and keeps it waiting while the work that is
@@ -225,6 +225,9 @@ func (db *DB) admit(ctx context.Context) (release func(), err error) {
 	}
 	if err = db.writable(doing); err == nil {
 		err = db.store.AdmitSending(doing)
+	}
+	if err == nil {
+		err = db.awaitLate(ctx)
 	}
 	if err == nil {
 		err = db.waitForSealing(ctx)
@@ -262,6 +265,14 @@ func (db *DB) acknowledge(seen uint64, err error) error {
 		}
 	}
 	return err
+}
+
+// acknowledgeWithin is acknowledge for as long as the context of a call lasts.
+func (db *DB) acknowledgeWithin(ctx context.Context, seen uint64, err error) error {
+	if !db.archives.first || ctx.Done() == nil {
+		return db.acknowledge(seen, err)
+	}
+	return db.acknowledgeFirst(ctx, seen, err)
 }
 
 // update runs fn under the lock and returns the newest LSN that it observed or

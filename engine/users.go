@@ -246,33 +246,37 @@ func (db *DB) eraseDead(ctx context.Context, of *whose, deleted map[string]int64
 		return 0, err
 	}
 	lower, upper := db.keys().Span(layout.KindRecord)
-	left, events, err := db.eraseDeadIn(ctx, of, [][2][]byte{{lower, upper}})
+	done, err := db.eraseDeadIn(ctx, of, [][2][]byte{{lower, upper}})
 	if err != nil {
 		return 0, err
 	}
-	deleted["history"] += int64(events)
-	return left, cmp.Or(db.shown(ctx), db.releaseSeqs(ctx))
+	deleted["history"] += int64(done.events)
+	return done.left, cmp.Or(db.shown(ctx), db.releaseSeqs(ctx))
 }
 
-// eraseDeadIn removes what the trash keeps, and what has died of the records in some spans. It
-// returns how many memories stay, and how many events of histories are gone.
-func (db *DB) eraseDeadIn(ctx context.Context, of *whose, spans [][2][]byte) (left, events int, err error) {
+// deadErased counts the events of histories that an erasure of the dead has removed, the dead
+// memories that stay, and those that are alive.
+type deadErased struct{ events, left, living int }
+
+// eraseDeadIn removes what the trash keeps, and what has died of the records in some spans.
+func (db *DB) eraseDeadIn(ctx context.Context, of *whose, spans [][2][]byte) (n deadErased, err error) {
 	if err := db.cleanDead(ctx); err != nil {
-		return 0, 0, err
+		return n, err
 	}
 	if err := db.eraseTrash(ctx, of); err != nil {
-		return 0, 0, err
+		return n, err
 	}
 	for _, span := range spans {
 		for lower := span[0]; lower != nil; {
 			page, err := db.erasePage(ctx, lower, span[1], of)
 			if err != nil {
-				return 0, 0, err
+				return n, err
 			}
-			left, events, lower = left+page.left, events+page.events(), page.next
+			n.events, n.left, n.living = n.events+page.events(), n.left+page.left, n.living+page.living
+			lower = page.next
 		}
 	}
-	return left, events, nil
+	return n, nil
 }
 
 // cleanDead cleans up after what has died and nobody sees.

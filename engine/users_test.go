@@ -201,6 +201,31 @@ func TestDeleteUserBesideView(t *testing.T) {
 	}
 }
 
+// TestDeleteUserBesideStores: what the user stores between the steps of a deletion keeps its history.
+func TestDeleteUserBesideStores(t *testing.T) {
+	clk := newTestClock()
+	db := openUsers(t, vfs.NewMem(), clk)
+	m := memory.Memory{ID: "m", Scope: memory.Scope{User: "ada"}, Text: userSecret}
+	mustStore(t, db.Memories(), m)
+	owners, deleted := map[uint32]bool{}, map[string]int64{}
+	noError(t, db.deleteLiving(t.Context(), "ada", owners, deleted))
+	for _, m.Text = range []string{"one", "two", "three"} {
+		noError(t, second(db.Memories().Store(t.Context(), m, &memory.StoreOptions{Upsert: true})))
+	}
+	left, err := db.eraseDead(t.Context(), &whose{owners: owners}, deleted)
+	if err != nil || left != 0 || deleted["history"] != 2 {
+		t.Errorf("%d are left, %v deleted, %v", left, deleted, err)
+	}
+	if h := mustHistory(t, db.Memories(), m.Scope, "m"); len(h) != 3 {
+		t.Errorf("the history of what was stored since: %+v", h)
+	}
+	mustCheck(t, db, 1)
+	noError(t, second(db.DeleteUser(t.Context(), "ada")))
+	if n := secrets(t, db, "ada"); n != 0 {
+		t.Errorf("%d records are left", n)
+	}
+}
+
 // TestDeleteUserAfterCrashes: wherever a deletion is cut off, called again it goes on.
 func TestDeleteUserAfterCrashes(t *testing.T) {
 	race.Sequential(t)

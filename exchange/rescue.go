@@ -68,7 +68,7 @@ func Rescue(ctx context.Context, from, to string, o *engine.Options) (r RescueRe
 // RescueInto is [Rescue] into a database that is open and empty.
 func RescueInto(ctx context.Context, left *engine.Remains, db *engine.DB) (r RescueReport, err error) {
 	for _, l := range left.Lost {
-		r.lose(l.What, l.Reason)
+		r.lose(l.What, l.Count, l.Reason)
 	}
 	if err := r.copy(ctx, left.DB, db); err != nil {
 		return r, err
@@ -78,7 +78,7 @@ func RescueInto(ctx context.Context, left *engine.Remains, db *engine.DB) (r Res
 		return r, err
 	}
 	if lost != nil {
-		r.lose("the API keys of the server, which refuses every request until a new one is made: memdbd key add --admin", lost.Error())
+		r.lose("the API keys of the server, which refuses every request until a new one is made: memdbd key add --admin", 1, lost.Error())
 	}
 	r.Notes, err = db.Memories().Count(ctx, memory.ListQuery{AllScopes: true, Filter: filter.Eq("kind", string(memory.KindNote))})
 	return r, err
@@ -100,13 +100,13 @@ func (r *RescueReport) copy(ctx context.Context, from, to *engine.DB) error {
 	r.Memories, r.History, r.Lines = imported.Imported[TypeMemory], imported.Events, imported.Imported
 	delete(r.Lines, TypeMemory)
 	for _, p := range exported.Problems {
-		r.lose("what an export has", p.Error())
+		r.lose("what an export has", 1, p.Error())
 	}
 	if more := exported.Lost - len(exported.Problems); more > 0 {
 		r.Lost = append(r.Lost, RescueLoss{"what an export has", more, "likewise"})
 	}
 	for _, e := range imported.Errors {
-		r.lose("what does not fit together any more", e.Err.Error())
+		r.lose("what does not fit together any more", 1, e.Err.Error())
 	}
 	if more := imported.Skipped - len(imported.Errors); more > 0 {
 		r.Lost = append(r.Lost, RescueLoss{"what does not fit together any more", more, "likewise"})
@@ -115,7 +115,7 @@ func (r *RescueReport) copy(ctx context.Context, from, to *engine.DB) error {
 }
 
 // lose counts a loss, those of one reason together.
-func (r *RescueReport) lose(what, reason string) {
+func (r *RescueReport) lose(what string, count int, reason string) {
 	at := slices.IndexFunc(r.Lost, func(l RescueLoss) bool { return l.What == what && l.Reason == reason })
 	if at < 0 && len(r.Lost) >= mostLosses {
 		at, reason = len(r.Lost)-1, "there are more reasons than are told"
@@ -125,7 +125,7 @@ func (r *RescueReport) lose(what, reason string) {
 		r.Lost = append(r.Lost, RescueLoss{What: what, Reason: reason})
 		at = len(r.Lost) - 1
 	}
-	r.Lost[at].Count++
+	r.Lost[at].Count += count
 }
 
 // yieldWriter gives away what is written to it.

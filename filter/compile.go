@@ -22,7 +22,7 @@ type Subject interface {
 }
 
 // Test reports whether a filter holds for a subject. Its error is that of the context,
-// at which it looks for every few conditions and on the way through long strings.
+// at which it looks for every few conditions and on the way through long strings, or that of [WithWork].
 type Test func(ctx context.Context, s Subject) (bool, error)
 
 // Compile makes the test of a filter, which is not for several goroutines at once. What
@@ -71,6 +71,7 @@ type look struct {
 	moments map[moment]bool
 	word    string // the value of contains or prefix, as it is written in a string
 	match   *regexp.Regexp
+	size    int // steps of match for each byte
 }
 
 func newLook(c Condition) *look {
@@ -82,7 +83,9 @@ func newLook(c Condition) *look {
 	case c.Op == OpContains, c.Op == OpPrefix:
 		l.word = wordOf(c.Values[0])
 	case c.Op == OpRegexp:
-		l.match = regexp.MustCompile(c.Values[0].(string)) // it was checked
+		pattern := c.Values[0].(string)
+		l.match = regexp.MustCompile(pattern) // it was checked
+		l.size = sizeOf(pattern)
 	case c.Op.IsOrder():
 		if t, ok := timeOf(l.field, c.Values[0]); ok {
 			l.when = &t
@@ -115,6 +118,7 @@ func newLook(c Condition) *look {
 
 // holds reports whether the condition holds in a trial.
 func (l *look) holds(t *trial) bool {
+	t.spend(conditionSteps)
 	have, ok := t.subject.Value(l.field)
 	switch l.Op {
 	case OpExists:
@@ -135,7 +139,7 @@ func (l *look) holds(t *trial) bool {
 		return isText && strings.HasPrefix(text, l.word)
 	case OpRegexp:
 		text, isText := have.(string)
-		return isText && t.match(l.match, text)
+		return isText && t.match(l, text)
 	}
 	return l.inOrder(have)
 }
@@ -186,8 +190,10 @@ func (l *look) contains(have any, t *trial) bool {
 		if l.Op == OpIContains {
 			have = t.fold(have)
 		}
+		t.spend(len(have) / scannedPerStep)
 		return strings.Contains(have, l.word)
 	case []any:
+		t.spend(len(have))
 		return slices.ContainsFunc(have, func(e any) bool {
 			if text, ok := e.(string); ok && l.Op == OpIContains {
 				return t.fold(text) == l.word

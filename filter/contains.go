@@ -104,6 +104,7 @@ func (e *containsEach) elementKey(v any, t *trial) string {
 }
 
 func (e *containsEach) holds(t *trial) bool {
+	t.spend(conditionSteps)
 	have, ok := t.subject.Value(e.field)
 	if !ok {
 		return false
@@ -113,6 +114,7 @@ func (e *containsEach) holds(t *trial) bool {
 		if e.Op == OpIContains {
 			have = t.fold(have)
 		}
+		t.spend(len(have))
 		find := e.words.Any
 		if e.all {
 			find = e.words.All
@@ -123,6 +125,7 @@ func (e *containsEach) holds(t *trial) bool {
 		}
 		return ok
 	case []any:
+		t.spend(len(have))
 		found := map[string]bool{}
 		for _, v := range have {
 			if key := e.elementKey(v, t); e.keys[key] {

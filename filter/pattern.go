@@ -35,6 +35,15 @@ func (c *checker) pattern(name, pattern string) error {
 // rangesPerStep is how many bounds of a class of letters take as much memory as a step.
 const rangesPerStep = 8
 
+// sizeOf is the programSize of a pattern that was checked.
+func sizeOf(pattern string) int {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return MaxProgram
+	}
+	return programSize(tree, MaxProgram)
+}
+
 // programSize is about how many steps the program of a pattern has, or most if there are more.
 func programSize(re *syntax.Regexp, most int) int {
 	n := 1

@@ -3,7 +3,6 @@ package filter
 import (
 	"context"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -13,8 +12,9 @@ import (
 // trial is a filter being tried on one subject.
 type trial struct {
 	ctx     context.Context
+	work    *work // of the context; nil: any
 	subject Subject
-	err     error             // of the context
+	err     error             // of the context, or that there is too much work
 	seen    int               // conditions; see stopped
 	folded  map[string]string // strings of the subject without regard to case
 }
@@ -33,7 +33,11 @@ const (
 )
 
 func (t *trial) begin(ctx context.Context, s Subject) {
-	t.ctx, t.subject, t.err, t.seen = ctx, s, nil, 0
+	if t.ctx != ctx {
+		t.ctx = ctx
+		t.work, _ = ctx.Value(forWork{}).(*work)
+	}
+	t.subject, t.err, t.seen = s, nil, 0
 	clear(t.folded)
 }
 
@@ -50,6 +54,7 @@ func (t *trial) stopped() bool {
 func (t *trial) fold(s string) string {
 	folded, ok := t.folded[s]
 	if !ok {
+		t.spend(foldSteps * len(s))
 		folded = t.foldCase(s)
 		if t.folded == nil {
 			t.folded = map[string]string{}
@@ -77,26 +82,35 @@ func (t *trial) foldCase(s string) string {
 	return b.String()
 }
 
-// match reports whether a pattern matches within a string of any length, which it leaves
-// where the context ends.
-func (t *trial) match(pattern *regexp.Regexp, s string) bool {
-	if len(s) <= matchPiece {
-		return pattern.MatchString(s)
+// match reports whether the pattern of a condition matches within a string of any length, which it
+// leaves where the context ends.
+func (t *trial) match(l *look, s string) bool {
+	t.spend(len(s) / scannedPerStep)
+	if prefix, _ := l.match.LiteralPrefix(); !strings.Contains(s, prefix) {
+		return false
 	}
-	return pattern.MatchReader(&letters{t: t, rest: s})
+	if len(s) > matchPiece {
+		return l.match.MatchReader(&letters{t: t, size: l.size, rest: s})
+	}
+	t.spend(l.size * len(s))
+	return t.err == nil && l.match.MatchString(s)
 }
 
-// letters reads a string, which seems to end where the context does.
+// letters reads a string, which seems to end where the context does, or the work.
 type letters struct {
 	t    *trial
+	size int // steps of the pattern
 	rest string
 	n    int
 }
 
 // ReadRune reads a letter as package regexp does of a string.
 func (l *letters) ReadRune() (r rune, size int, err error) {
-	if l.n++; l.n%matchPiece == 0 && l.t.err == nil {
-		l.t.err = l.t.ctx.Err()
+	if l.n++; l.n%matchPiece == 1 && l.t.err == nil {
+		l.t.spend(l.size * min(matchPiece, len(l.rest)))
+		if l.t.err == nil {
+			l.t.err = l.t.ctx.Err()
+		}
 	}
 	if l.rest == "" || l.t.err != nil {
 		return 0, 0, io.EOF

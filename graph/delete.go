@@ -392,6 +392,10 @@ func (p *Part) Work(ctx context.Context, run part.Runner) error {
 // clean removes a part of what a deleted entity has left, and reports whether there may be
 // more.
 func clean(t part.Tx, owner, num uint32) (left bool, err error) {
+	// With the graph of its owner the mark goes, and the number may be that of a new entity.
+	if doomed, err := exists(t, doomedKey(t, owner, num)); err != nil || !doomed {
+		return false, err
+	}
 	keys, err := leftovers(t, owner, num)
 	if err != nil {
 		return false, err

@@ -77,7 +77,9 @@ func newEditor(t part.Tx, p *Part, doing string, o scope.Owner) (*editor, error)
 			return nil, err
 		}
 	}
-	e.fresh = e.own.lastEntity == 0
+	if e.fresh = e.own.lastEntity == 0; e.fresh {
+		e.own.born = t.LSN()
+	}
 	e.own.Owner = o
 	return e, nil
 }

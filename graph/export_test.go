@@ -2,6 +2,7 @@ package graph
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 
@@ -19,6 +20,26 @@ func DeleteOwner(ctx context.Context, g Graph, o scope.Owner) error {
 		if err == nil {
 			_, err = g.part.DeleteOwner(tx, num)
 		}
+		return err
+	})
+}
+
+// CleanFirst cleans up after the first entity that an owner has deleted, once meanwhile has run.
+func CleanFirst(ctx context.Context, g Graph, o scope.Owner, meanwhile func()) error {
+	var owner, first uint32
+	err := g.run.View(ctx, "find what was deleted", func(v part.View) (err error) {
+		if owner, _, err = v.Owner(o); err != nil {
+			return err
+		}
+		r := &reader{View: v, owner: owner}
+		return r.eachDoomed(func(num uint32) { first = cmp.Or(first, num) })
+	})
+	if err != nil {
+		return err
+	}
+	meanwhile()
+	return g.run.Update(ctx, "clean up", func(tx part.Tx) error {
+		_, err := clean(tx, owner, first)
 		return err
 	})
 }

@@ -28,6 +28,7 @@ var (
 		said:  []heldSaid{{arc: arc{typ: 2}, from: "ada", to: "bob", tie: told, moved: true}},
 	}
 	adas  = owned{Owner: scope.Owner{User: "u", Agent: "a"}, entities: 2, relations: 300, lastEntity: 4, lastRelation: 5, lastType: [3]uint32{0, 6, 7}}
+	begun = owned{Owner: adas.Owner, entities: 2, relations: 300, lastEntity: 4, lastRelation: 5, lastType: adas.lastType, born: 300}
 	moved = []movedLink{{seq: 7}, {seq: 300, had: true}}
 
 	imported = undoing{was: ada, before: &ada, after: &ada, links: moved, ended: []endedTie{
@@ -65,6 +66,7 @@ func TestGoldenEncodings(t *testing.T) {
 		{Name: "key superseded relation from its other end", Bytes: oldArcKey(v, 3, secOldIn, own.reversed(), 9)},
 		{Name: "key deleted entity", Bytes: doomedKey(v, 3, 300)},
 		{Name: "owner", Bytes: adas.encode()},
+		{Name: "owner whose graph began at LSN 300", Bytes: begun.encode()},
 		{Name: "entity", Bytes: ada.encode()},
 		{Name: "forward reference", Bytes: later.encode()},
 		{Name: "extracted entity", Bytes: found.encode()},
@@ -107,8 +109,10 @@ func TestDecode(t *testing.T) {
 			t.Errorf("%+v, %v; want %+v", got, err, r)
 		}
 	}
-	if got, err := decodeOwned(adas.encode()); err != nil || got != adas {
-		t.Errorf("%+v, %v", got, err)
+	for _, o := range []owned{adas, begun} {
+		if got, err := decodeOwned(o.encode()); err != nil || got != o {
+			t.Errorf("%+v, %v", got, err)
+		}
 	}
 	if got, imported, err := decodeMerge(encodeMoved(moved)); err != nil || imported || !reflect.DeepEqual(got.links, moved) {
 		t.Errorf("%+v, %v, %v", got, imported, err)

@@ -468,6 +468,42 @@ func TestGraphDeleteOwner(t *testing.T) {
 	expectGraph(t, "anew", w.neighbours("a"), "")
 }
 
+// TestNumbersAgain: after the graph of an owner is deleted, numbers are given out again. Neither a clean-up that had
+// begun before nor the log of before takes the new entities for the old ones.
+func TestNumbersAgain(t *testing.T) {
+	w := newGraphWorld(t)
+	w.put("a", "person", "likes>b")
+	w.put("b", "person")
+	_, err := w.g.Delete(t.Context(), w.o, "a")
+	w.must(err)
+	w.must(graph.CleanFirst(t.Context(), w.g, w.o, func() {
+		w.must(graph.DeleteOwner(t.Context(), w.g, w.o))
+		w.put("c", "city", "near>d")
+		w.put("d", "city")
+	}))
+	expectGraph(t, "what is new", w.neighbours("c"), "near>d")
+	testdb.Check(t, w.db, 0)
+	told := map[string]bool{}
+	for c, err := range w.db.Changes(t.Context(), 0, nil) {
+		w.must(err)
+		switch after := c.After.(type) {
+		case graph.RelationLine:
+			told[strings.TrimSpace(fmt.Sprintln(after.From, after.Relation, after.To, c.Unresolved))] = true
+		case graph.EntityLine:
+			told[strings.TrimSpace(fmt.Sprintln(after.ID, after.EntityType, c.Unresolved))] = true
+		}
+	}
+	for _, want := range []string{"a  true", "b  true", "true", "c city false", "d city false", "c near d false"} {
+		if !told[want] {
+			t.Errorf("the changes do not tell %q: %v", want, told)
+		}
+		delete(told, want)
+	}
+	if len(told) > 0 {
+		t.Errorf("the changes also tell %v", told)
+	}
+}
+
 func TestGraphBadInput(t *testing.T) {
 	w := newGraphWorld(t)
 	ctx := context.Background()

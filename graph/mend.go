@@ -469,7 +469,7 @@ func recounted(v part.View, owner uint32, looking func()) (o owned, wrong bool, 
 		is.Owner, known, err = v.OwnerOf(owner)
 		return is, known, err // without a name there is nobody whose it could be
 	}
-	is.Owner = says.Owner
+	is.Owner, is.born = says.Owner, says.born
 	is.lastEntity, is.lastRelation = max(is.lastEntity, says.lastEntity), max(is.lastRelation, says.lastRelation)
 	for class := range is.lastType {
 		is.lastType[class] = max(is.lastType[class], says.lastType[class])

@@ -267,6 +267,9 @@ type owned struct {
 	entities, relations      uint64 // how many there are
 	lastEntity, lastRelation uint32 // the highest numbers that were given out
 	lastType                 [3]uint32
+	// born is the LSN of the first change of the graph; 0: a version up to v0.3 wrote it. After the graph is
+	// deleted, numbers are given out again from 1, so that changes before born name other things.
+	born uint64
 }
 
 func (o *owned) encode() []byte {
@@ -277,6 +280,9 @@ func (o *owned) encode() []byte {
 		uint64(o.lastType[classEntity]), uint64(o.lastType[classRelation]),
 	} {
 		b = binary.AppendUvarint(b, n)
+	}
+	if o.born != 0 {
+		b = binary.AppendUvarint(b, o.born)
 	}
 	return b
 }
@@ -292,6 +298,9 @@ func decodeOwned(b []byte) (o owned, err error) {
 	o.entities, o.relations = r.Uvarint(), r.Uvarint()
 	o.lastEntity, o.lastRelation = r.Uint32(), r.Uint32()
 	o.lastType = [3]uint32{classEntity: r.Uint32(), classRelation: r.Uint32()}
+	if r.Len() > 0 {
+		o.born = r.Uvarint()
+	}
 	if r.Err() != nil || version != recordVersion || o.entities > uint64(o.lastEntity) || o.relations > mostRelations ||
 		max(o.lastType[classEntity], o.lastType[classRelation]) > MaxTypes {
 		return owned{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read the owner of a graph", Cause: r.Err(), Do: "run check"}

@@ -59,25 +59,26 @@ func tell(told part.Told) part.Telling {
 // teller names what the log has as numbers, for one owner.
 type teller struct {
 	reader
-	own owned
-	ids map[uint32]string // of entities, by number; empty for one that is gone
+	own  owned
+	gone bool              // the graph was deleted after the change that is told
+	ids  map[uint32]string // of entities, by number; empty for one that is gone
 }
 
-func newTeller(v part.View, owner uint32) (t *teller, err error) {
+func newTeller(v part.View, owner uint32, of part.Commit) (t *teller, err error) {
 	t = &teller{reader: reader{View: v, owner: owner}, ids: map[uint32]string{}}
-	if t.own, err = t.owned(); err == nil && t.gone() {
+	if t.own, err = t.owned(); err != nil {
+		return t, err
+	}
+	if t.gone = t.own.lastEntity == 0 || of.LSN < t.own.born; t.gone {
 		t.own.Owner, _, err = v.OwnerOf(owner)
 	}
 	return t, err
 }
 
-// gone reports whether the graph of the owner was deleted since.
-func (t *teller) gone() bool { return t.own.lastEntity == 0 }
-
 // id is the ID of an entity, empty where it is gone.
 func (t *teller) id(num uint32) (string, error) {
 	id, known := t.ids[num]
-	if known {
+	if known || t.gone {
 		return id, nil
 	}
 	n, err := t.current(num)
@@ -102,7 +103,7 @@ func (t *teller) relation(a arc, of *tie) (l RelationLine, whole bool, err error
 		return l, false, err
 	}
 	typ := ""
-	if whole = from != "" && to != "" && !t.gone(); !t.gone() {
+	if whole = from != "" && to != ""; !t.gone {
 		if typ, err = t.typeName(classRelation, a.typ); err != nil {
 			return l, false, err
 		}
@@ -117,17 +118,17 @@ func (t *teller) relation(a arc, of *tie) (l RelationLine, whole bool, err error
 func tellEntity(owner uint32, body *codec.Reader) part.Telling {
 	body.Uint32()
 	value := body.Bytes()
-	return func(v part.View, _ part.Commit) ([]part.Told, error) {
+	return func(v part.View, of part.Commit) ([]part.Told, error) {
 		n, err := decodeNode(value)
 		if err != nil || n.forward { // of a forward reference nobody sees anything
 			return nil, err
 		}
-		t, err := newTeller(v, owner)
+		t, err := newTeller(v, owner, of)
 		if err != nil {
 			return nil, err
 		}
-		told := part.Told{Op: "entity_put", Owner: owner, ID: n.id, Unresolved: t.gone()}
-		if t.gone() {
+		told := part.Told{Op: "entity_put", Owner: owner, ID: n.id, Unresolved: t.gone}
+		if t.gone {
 			n.typ = 0
 		}
 		e, err := t.entity(t.own.Owner, &n)
@@ -156,7 +157,7 @@ func tellRelations(owner uint32, body *codec.Reader) part.Telling {
 		all = append(all, l)
 	}
 	return func(v part.View, of part.Commit) ([]part.Told, error) {
-		t, err := newTeller(v, owner)
+		t, err := newTeller(v, owner, of)
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +195,7 @@ func tellRelation(op part.Op, owner uint32, body *codec.Reader) part.Telling {
 		if err != nil {
 			return nil, err
 		}
-		t, err := newTeller(v, owner)
+		t, err := newTeller(v, owner, of)
 		if err != nil {
 			return nil, err
 		}
@@ -225,6 +226,9 @@ func tellRelation(op part.Op, owner uint32, body *codec.Reader) part.Telling {
 
 // ended is the version of a relation that ended at an LSN, or what the triple says of it.
 func (t *teller) ended(a arc, lsn uint64) (*tie, error) {
+	if t.gone {
+		return &tie{}, nil
+	}
 	was, err := t.versionAt(a, lsn-1)
 	if was == nil {
 		was = &tie{}
@@ -239,8 +243,8 @@ func tellLink(op part.Op, owner uint32, body *codec.Reader) part.Telling {
 	if op == opMention {
 		told.Reason = "mentioned"
 	}
-	return func(v part.View, _ part.Commit) ([]part.Told, error) {
-		t, err := newTeller(v, owner)
+	return func(v part.View, of part.Commit) ([]part.Told, error) {
+		t, err := newTeller(v, owner, of)
 		if err != nil {
 			return nil, err
 		}
@@ -269,8 +273,8 @@ func tellMerge(op part.Op, owner uint32, body *codec.Reader) part.Telling {
 	if op == opUnmerge {
 		word = "entity_unmerge"
 	}
-	return func(v part.View, _ part.Commit) ([]part.Told, error) {
-		t, err := newTeller(v, owner)
+	return func(v part.View, of part.Commit) ([]part.Told, error) {
+		t, err := newTeller(v, owner, of)
 		if err != nil {
 			return nil, err
 		}

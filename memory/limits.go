@@ -31,4 +31,6 @@ const (
 	MaxLimit = valid.MaxLimit
 	// MaxScopes bounds the scopes of a query.
 	MaxScopes = 1_000
+	// MaxItems bounds what one request to a server has in a list: messages, memories, facts.
+	MaxItems = 10_000
 )

@@ -83,6 +83,9 @@ type Page struct {
 	// a place in the order, not a number of memories, so that those that are added
 	// or removed meanwhile neither repeat nor hide others.
 	Next string
+	// Unreadable is how many damages of the database are known, 0 where it is whole: the page may
+	// lack memories, or have some that were deleted.
+	Unreadable int
 }
 
 // DeleteQuery selects the memories that DeleteMatching deletes.

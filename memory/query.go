@@ -248,6 +248,9 @@ type Result struct {
 	Unranked string
 	// Tokens is how many the hits have, and the questions before them, with Query.Tokens.
 	Tokens int
+	// Unreadable is how many damages of the database are known, 0 where it is whole: memories that
+	// fit may be missing.
+	Unreadable int
 }
 
 // Plan tells how an answer was found.

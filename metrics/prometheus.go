@@ -51,6 +51,18 @@ func WritePrometheus(w io.Writer, m Metrics) error {
 	return p.w.Flush() // which has the first error of any write
 }
 
+// WriteDisk writes the free space of a disk and what is kept of it, as WritePrometheus does; nothing where both are 0, as
+// the system does not tell.
+func WriteDisk(w io.Writer, free, reserve int64) error {
+	if reserve == 0 {
+		return nil
+	}
+	p := &exposition{w: bufio.NewWriter(w)}
+	p.gauge("disk_free_bytes", "Free space in the file system of the database.", float64(free))
+	p.gauge("disk_reserve_bytes", "Free space that is kept: no writes are taken below it and 1/64 of it.", float64(reserve))
+	return p.w.Flush()
+}
+
 // archives writes what is known of each archive; nothing where there is none.
 func (p *exposition) archives(all map[string]Archive) {
 	if len(all) == 0 {

@@ -42,6 +42,65 @@ func (*Part) EraseMemories(ctx context.Context, r part.Runner, owner uint32, seq
 	return nil
 }
 
+// Summarised says which archives were made of some memories of an owner.
+type Summarised struct {
+	// Archives are the IDs of those whose markers stand behind a message that refers to one.
+	Archives map[string]bool
+	// Whole are the runs whose sessions have all their messages: an archive that is not among
+	// Archives was made of others.
+	Whole map[string]bool
+}
+
+// SummarisedOf finds the archives that were made of some memories of an owner.
+func SummarisedOf(v part.View, owner uint32, seqs map[uint64]bool, ids map[string]bool) (s Summarised, err error) {
+	s = Summarised{map[string]bool{}, map[string]bool{}}
+	lower, upper := span(place{owner: owner}.key(v, kindSession, 0)[:keyHeader+numberSize])
+	err = v.Scan(lower, upper, func(_, b []byte) error {
+		h, err := decodeHead(b)
+		if err == nil && h.first == 0 && h.contents <= 1 && h.live() {
+			s.Whole[h.name] = true
+		}
+		return nil // what cannot be read, check reports
+	})
+	if err != nil {
+		return s, err
+	}
+	type content struct{ run, content uint32 }
+	said := map[content]uint32{} // the first position of each that refers to one
+	of := erased{seqs, ids}
+	lower, upper = span(place{owner: owner}.key(v, kindMessage, 0)[:keyHeader+numberSize])
+	err = v.Scan(lower, upper, func(key, b []byte) error {
+		without, err := of.without(key, b)
+		number, position, _, ok := parseItem(key)
+		if err != nil || without == nil || !ok {
+			return nil
+		}
+		p, _ := parsePlace(key)
+		at := content{p.run, number}
+		if first, known := said[at]; !known || position < first {
+			said[at] = position
+		}
+		return nil
+	})
+	if err != nil {
+		return s, err
+	}
+	lower, upper = span(place{owner: owner}.key(v, kindMarker, 0)[:keyHeader+numberSize])
+	return s, v.Scan(lower, upper, func(key, b []byte) error {
+		number, position, _, ok := parseItem(key)
+		if !ok {
+			return nil
+		}
+		p, _ := parsePlace(key)
+		if first, known := said[content{p.run, number}]; known && first < position {
+			if m, err := decodeMarker(b); err == nil {
+				s.Archives[m.ArchiveID] = true
+			}
+		}
+		return nil
+	})
+}
+
 // find are the keys of a kind from one on that have something of what is erased, as many as one
 // commit may write; next is where to go on, nil at the end.
 func (e *erased) find(ctx context.Context, v part.View, kind byte, owner uint32, from []byte) (keys [][]byte, next []byte, err error) {

@@ -416,7 +416,7 @@ func TestExtractive(t *testing.T) {
 	}
 	e := Extractive{MaxChars: 160}
 	first, err := e.Summarize(t.Context(), "", talk)
-	if err != nil || !strings.HasPrefix(first, extractHead) || utf8.RuneCountInString(first) > 160 || !strings.Contains(first, "printer invoice will be corrected") {
+	if err != nil || !strings.HasPrefix(first, ExtractHead) || utf8.RuneCountInString(first) > 160 || !strings.Contains(first, "printer invoice will be corrected") {
 		t.Errorf("%q, %v", first, err)
 	}
 	again, _ := e.Summarize(t.Context(), "", talk)
@@ -428,7 +428,7 @@ func TestExtractive(t *testing.T) {
 		t.Errorf("of tools: %q, %v", s, err)
 	}
 	next, err := e.Summarize(t.Context(), first, []Message{{Role: "user", Text: "Thanks."}})
-	if err != nil || strings.Count(next, extractHead) != 1 || !strings.Contains(next, "printer invoice") {
+	if err != nil || strings.Count(next, ExtractHead) != 1 || !strings.Contains(next, "printer invoice") {
 		t.Errorf("with the one before: %q, %v", next, err)
 	}
 }

@@ -28,7 +28,8 @@ type Extractive struct {
 }
 
 const (
-	extractHead  = "Extract, made without a language model:"
+	// ExtractHead is the first line of what Extractive makes.
+	ExtractHead  = "Extract, made without a language model:"
 	extractChars = 2000
 	// longestSentence bounds a sentence, in characters: a text without full stops is cut.
 	longestSentence = 300
@@ -45,7 +46,7 @@ type sentence struct {
 // Summarize picks sentences, and returns them in their order.
 func (e Extractive) Summarize(ctx context.Context, previous string, messages []Message) (string, error) {
 	var all []sentence
-	for line := range strings.Lines(strings.TrimPrefix(previous, extractHead)) {
+	for line := range strings.Lines(strings.TrimPrefix(previous, ExtractHead)) {
 		all = appendSentence(all, "", strings.TrimSpace(line))
 	}
 	for i := range messages {
@@ -72,7 +73,7 @@ func (e Extractive) Summarize(ctx context.Context, previous string, messages []M
 	if limit <= 0 {
 		limit = extractChars
 	}
-	return extractHead + "\n" + strings.Join(pick(all, limit-utf8.RuneCountInString(extractHead)-1), "\n"), ctx.Err()
+	return ExtractHead + "\n" + strings.Join(pick(all, limit-utf8.RuneCountInString(ExtractHead)-1), "\n"), ctx.Err()
 }
 
 // appendSentence adds a sentence that is not there yet. Its words are those without who
@@ -135,4 +136,28 @@ func sentences(text string) (all []string) {
 	}
 	end()
 	return all
+}
+
+// Without returns an extract without the sentences that some texts have. extract is false for another
+// summary, in whose words nobody can tell what is of which text.
+func Without(summary string, texts []string) (rest string, extract bool) {
+	said, extract := strings.CutPrefix(summary, ExtractHead)
+	if !extract {
+		return "", false
+	}
+	var kept []string
+	for line := range strings.Lines(said) {
+		line = strings.TrimSpace(line)
+		_, sentence, by := strings.Cut(line, ": ")
+		has := func(text string) bool {
+			return strings.Contains(text, line) || by && sentence != "" && strings.Contains(text, sentence)
+		}
+		if line != "" && !slices.ContainsFunc(texts, has) {
+			kept = append(kept, line)
+		}
+	}
+	if len(kept) == 0 {
+		return "", true
+	}
+	return ExtractHead + "\n" + strings.Join(kept, "\n"), true
 }

@@ -243,6 +243,9 @@ func packed(dst, raw []byte, pack bool) ([]byte, byte, error) {
 	return append(dst, raw...), 0, nil
 }
 
+// SumOf is the checksum in a frame that Append has formed.
+func SumOf(formed []byte) uint64 { return binary.LittleEndian.Uint64(formed[sumAt:]) }
+
 // sum is the checksum of a frame.
 func sum(head, body []byte) uint64 { return xxh3.HashSeed(body, xxh3.Hash(head[:sumAt])) }
 

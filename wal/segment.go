@@ -13,6 +13,17 @@ var ErrGap = errors.New("what follows is not there")
 // being written.
 var ErrTorn = errors.New("the segment ends within a frame")
 
+// ShortError says that an archive does not have all that it had when it was written last. A feed joins it
+// with io.EOF.
+type ShortError struct {
+	// Had is how far the archive reached, zero where the record of that is damaged.
+	Had End
+	Why string
+}
+
+// Error says what is missing.
+func (e *ShortError) Error() string { return "the archive has less than it had: " + e.Why }
+
 // Writer writes the frames of a segment.
 type Writer struct {
 	w   io.Writer
@@ -34,6 +45,7 @@ func (w *Writer) Write(f *Frame) (n int, err error) {
 type Reader struct {
 	r      io.Reader
 	offset int64
+	sum    uint64
 }
 
 // NewReader reads from r.
@@ -41,6 +53,9 @@ func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
 
 // Offset is how many bytes the frames have that were read.
 func (r *Reader) Offset() int64 { return r.offset }
+
+// Sum is the checksum of the frame that Next read last.
+func (r *Reader) Sum() uint64 { return r.sum }
 
 // Next reads the next frame: io.EOF where the segment ends, ErrTorn where it ends within a frame, and
 // ErrCorrupt where the bytes are none. Memory is taken as bytes arrive, whatever a head says.
@@ -60,6 +75,7 @@ func (r *Reader) Next() (*Frame, error) {
 	f, err := h.body(b[:], stored)
 	if err == nil {
 		r.offset += headSize + int64(len(stored))
+		r.sum = h.sum
 	}
 	return f, err
 }

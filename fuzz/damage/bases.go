@@ -39,6 +39,7 @@ type base struct {
 	blocks       map[string][]store.TableBlock // of its tables
 	lines        []string
 	answers      string
+	said         []said // by the commands that read
 }
 
 // now is the time of all databases: what expires does so never or always.
@@ -132,6 +133,11 @@ func (b *base) remember(ctx context.Context) error {
 		return fmt.Errorf("without damage: %s", whole.said)
 	}
 	b.lines, b.answers = whole.lines, whole.answers
+	said, err := asked(ctx, write(b.files), func(int) bool { return true })
+	if err != nil {
+		return fmt.Errorf("without damage: %w", err)
+	}
+	b.said = said
 	if err := b.readBlocks(); err != nil {
 		return err
 	}

@@ -4,13 +4,17 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"strings"
 )
 
 func main() {
 	runs := flag.Int("runs", 1000, "how many damages")
 	seed := flag.Uint64("seed", 1, "the seed of the first; the others follow")
 	verbose := flag.Bool("v", false, "print each damage")
+	blocks := flag.Bool("blocks", false, "flip one bit of each block of each table, in the place of damages at random")
+	old := flag.String("layouts", "engine/testdata/layouts", "the folder of the packed databases of earlier layouts")
 	flag.Parse()
 	all := make([]int, 2*len(contents))
 	for i := range all {
@@ -18,9 +22,18 @@ func main() {
 	}
 	ctx := context.Background()
 	bases, err := newBases(ctx, all)
+	if err == nil {
+		var older []*base
+		older, err = layoutBases(ctx, *old, 1, 3, 6, 8)
+		bases = append(bases, older...)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	if *blocks {
+		flipAll(ctx, bases, *seed)
+		return
 	}
 	count := run(ctx, bases, *seed, *runs, func(seed uint64, what string, v verdict) {
 		if v.failure != "" {
@@ -35,6 +48,22 @@ func main() {
 	}
 	fmt.Fprintln(os.Stdout)
 	if count[failed] > 0 {
+		os.Exit(1)
+	}
+}
+
+// flipAll flips a bit of each block, and prints the answers that are short without a word.
+func flipAll(ctx context.Context, bases []*base, seed uint64) {
+	failures := 0
+	all := flips(rand.New(rand.NewPCG(seed, 12)), bases)
+	for _, f := range all {
+		if short, _ := f.b.shortAnswers(ctx, f.files()); len(short) > 0 {
+			failures++
+			fmt.Fprintf(os.Stdout, "FAILED, seed %d: %v: %s\n", seed, f, strings.Join(short, "; "))
+		}
+	}
+	fmt.Fprintf(os.Stdout, "%d bits flipped, one of each block, in %d databases, seed %d: %d with short answers\n", len(all), len(bases), seed, failures)
+	if failures > 0 {
 		os.Exit(1)
 	}
 }

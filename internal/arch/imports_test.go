@@ -68,7 +68,7 @@ var law = map[string]row{
 	"cmd/memdbctl": {floor: topmost, only: []string{"admin", "engine", "internal/cli"}},
 	"bench":        {floor: topmost, outside: []string{"*"}},
 	"fuzz":         {floor: topmost, outside: []string{pebble}},
-	"fuzz/damage":  {floor: topmost, outside: []string{pebble}},
+	"fuzz/damage":  {floor: topmost, outside: []string{pebble, compress}},
 	"tools/shape":  {floor: topmost},
 
 	"examples/assistant": {floor: topmost, only: []string{"engine", "filter", "memory", "policy", "scope", "services/config", "services/facts", "services/llm", "sessions"}},
@@ -135,7 +135,7 @@ var law = map[string]row{
 	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
 	"services/extract":   {floor: services, only: []string{"internal/fault", "mention", "scope", "services/llm"}},
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "memory", "scope", "services/llm", "sessions"}},
-	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fsys", "internal/fsys/crashfs", "internal/messages", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
+	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/messages", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
 
 	"services/cluster":     {floor: services, only: []string{"engine", "internal/clock", "internal/fault", "internal/fsys", "internal/panics", "internal/race", "internal/retry", "memory", "scope", "wal"}, outside: []string{xxh3, "github.com/google/uuid"}},
 	"services/cluster/ram": {floor: configured, only: []string{"engine", "internal/clock", "internal/retry", "memory", "scope", "services/cluster", "usage"}},
@@ -143,7 +143,7 @@ var law = map[string]row{
 	"services/cluster/jetstream":       {floor: configured, only: []string{"engine", "internal/clock", "internal/fault", "internal/panics", "internal/retry", "memory", "scope", "services/cluster"}, outside: []string{"github.com/nats-io"}},
 	"services/cluster/jetstream/bench": {floor: topmost, outside: []string{"*"}},
 
-	"services/server":      {floor: serving, only: []string{"apikeys", "engine", "exchange", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
+	"services/server":      {floor: serving, only: []string{"apikeys", "engine", "exchange", "filter", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
 	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "exchange/products", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}},
 
 	"services/server/functions": {floor: shared, only: []string{"apikeys", "engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},

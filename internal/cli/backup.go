@@ -281,6 +281,8 @@ next commits are others than those that the LSNs had before.
 With --archive, the folder that memdbctl archive or Options.Archive has filled, it goes on
 behind the backup: to the end of that, or to an LSN or a time. The newest backup up to there is
 taken, or a base of the archive where that is nearer. REPO may also be such a folder itself.
+If the archive has less than it had, the database is made of what can be read, expected_lsn says
+how far the archive reached, and the exit code is 5.
 Without --archive, --to-lsn and --to-time choose the newest backup up to there.`
 	cmd.Args = exactly(1, "a repository or an archive")
 	cmd.ValidArgsFunction = nil
@@ -301,8 +303,13 @@ Without --archive, --to-lsn and --to-time choose the newest backup up to there.`
 				return err
 			}
 		}
-		if o.ToLSN != 0 && !o.ToTime.IsZero() {
-			return usageError(cmd, errors.New("--to-lsn and --to-time are two targets; give one"))
+		switch toLSN, toTime := cmd.Flags().Changed("to-lsn"), cmd.Flags().Changed("to-time"); {
+		case toLSN && o.ToLSN == 0:
+			return usagef(cmd, "--to-lsn 0 names no commit: the first LSN is 1; leave the flag out to restore everything")
+		case toTime && o.ToTime.After(a.now()):
+			return usagef(cmd, "--to-time %s is in the future; leave the flag out to restore everything", o.ToTime.Format(time.RFC3339))
+		case toLSN && toTime:
+			return usagef(cmd, "--to-lsn and --to-time are two targets; give one")
 		}
 		var r engine.RestoreReport
 		err = a.during("restore", func() (err error) {
@@ -324,11 +331,25 @@ type restoredJSON struct {
 	Memories int     `json:"memories"`
 	Timeline string  `json:"timeline"`
 	Seconds  float64 `json:"seconds"`
+	// ExpectedLSN is the LSN that the archive reached, where what can be read ends before it.
+	ExpectedLSN uint64 `json:"expected_lsn,omitempty"`
 }
 
 func (a *app) printRestored(r engine.RestoreReport) error {
+	err := a.printRestoredTo(r)
+	if err == nil && r.Short != nil {
+		err = &exitError{exitDamaged, fmt.Errorf("restore: the database ends at LSN %d: %w; restore the archive from a copy, or name a newer backup", r.LSN, r.Short)}
+	}
+	return err
+}
+
+func (a *app) printRestoredTo(r engine.RestoreReport) error {
 	if a.json {
-		return a.printJSON(restoredJSON{r.Backup, r.LSN, r.Memories, r.Timeline, r.Took.Seconds()})
+		out := restoredJSON{ID: r.Backup, LSN: r.LSN, Memories: r.Memories, Timeline: r.Timeline, Seconds: r.Took.Seconds()}
+		if r.Short != nil {
+			out.ExpectedLSN = r.Short.Had.LSN
+		}
+		return a.printJSON(out)
 	}
 	of := "the archive"
 	if r.Backup != "" {

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -137,5 +138,52 @@ func TestBackupRefused(t *testing.T) {
 	problems, _ := got["problems"].([]any)
 	if r.code != exitDamaged || got["ok"] != false || len(problems) != 1 || !strings.Contains(r.out, filepath.Base(names[0])) {
 		t.Errorf("exit %d: %s%s", r.code, r.out, r.err)
+	}
+}
+
+// TestShortArchiveVerbs verifies that restore and replica exit with 5 and print the LSN that an archive
+// reached when its end is lost, and refuse targets that name no commit.
+func TestShortArchiveVerbs(t *testing.T) {
+	c := newCLI(t)
+	place := t.TempDir()
+	archive := filepath.Join(place, "archive")
+	c.ok("store", "prefers tea", "--user", "ada")
+	c.ok("archive", archive)
+	c.ok("store", "prefers milk", "--user", "ada")
+	c.ok("archive", archive)
+	whole := one(t, parseLines(t, c.bare("--db", filepath.Join(place, "whole"), "--json", "restore", archive).out))
+	if whole["expected_lsn"] != nil {
+		t.Errorf("of a whole archive: %v", whole)
+	}
+	for _, x := range [][]string{{"--to-lsn", "0"}, {"--to-time", "2100-01-01"}, {"--to-time", "0001-01-01"}} {
+		got := c.bare(append([]string{"--db", filepath.Join(place, "none"), "restore", archive}, x...)...)
+		if got.code != exitUsage || !strings.Contains(got.err, "leave ") {
+			t.Errorf("%v: exit %d, %s%s", x, got.code, got.out, got.err)
+		}
+	}
+	bases, err := filepath.Glob(filepath.Join(archive, "*", "*.base"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	segments, err := filepath.Glob(filepath.Join(archive, "*", "*.segment"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Concat(bases, segments) { // what the second archive has brought
+		if filepath.Base(name) > filepath.Base(slices.Min(slices.Concat(bases, segments))) {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, args := range [][]string{{"--db", filepath.Join(place, "short"), "--json", "restore", archive}, {"--json", "replica", filepath.Join(place, "replica"), "--from", archive}} {
+		got := c.bare(args...)
+		if got.code != exitDamaged || !strings.Contains(got.err, "the archive has less than it had") {
+			t.Fatalf("%v: exit %d, %s%s", args, got.code, got.out, got.err)
+		}
+		r := one(t, parseLines(t, got.out))
+		if lsn, _ := r["lsn"].(float64); r["expected_lsn"] != whole["lsn"] || lsn == 0 || r["lsn"] == whole["lsn"] {
+			t.Errorf("%v: %v, and the archive had %v", args, r, whole)
+		}
 	}
 }

@@ -70,6 +70,9 @@ func (a *app) printCheck(r engine.Report) error {
 				a.printf("  asked for %s: recall@10 %.3f, the closest first %.3f, of %s\n", askedFor[r.Kind], r.Recall, r.First, count(r.Sampled, "query", "queries"))
 			}
 		}
+		if r.Erasing {
+			a.printf("an erasure has begun and is not done: the next command that writes goes on with it, as memdbctl compact does\n")
+		}
 		if r.OK {
 			a.printf("ok, %s\n", count(r.Memories, "memory", "memories"))
 		}

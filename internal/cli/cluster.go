@@ -88,6 +88,9 @@ func (n *node) ask(ctx context.Context, method, path string, shard int, body []b
 	if err != nil {
 		return nil, n.a.serverError(err)
 	}
+	if lost, err := strconv.Atoi(reply.Header.Get(server.UnreadableHeader)); err == nil {
+		n.a.unreadable.ofServer(lost)
+	}
 	if reply.StatusCode < http.StatusMultipleChoices {
 		return reply, nil
 	}

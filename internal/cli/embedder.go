@@ -83,7 +83,7 @@ func (v *vectorModel) of(m engine.VectorModel) embed.Embedder {
 			return nil
 		}
 	}
-	s, err := c.Open(v.app.env, !v.unmetered)
+	s, err := v.app.openModels(c, !v.unmetered)
 	switch {
 	case err != nil:
 		v.why = err

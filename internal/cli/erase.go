@@ -21,11 +21,17 @@ func (a *app) eraseCmd() *cobra.Command {
 	cmd.Long = `Erase every trace of a user over all agents (--user), of an agent over all users
 (--agent), of a pair of both, or of one memory of theirs (--id), living or not: records,
 history, trash, vectors and their snapshots, words of the text index, entries, sessions,
-notes, graph, usage, changes in the log, and names that nobody else has. Then the files
-are rewritten, so that none holds anything of it. Nothing brings it back. It waits for
-reads that were begun before; one that was interrupted goes on by itself when the database
-is opened, and is told of by stats and check. It prints what is gone, what others have, too,
-and what the database cannot reach: backups and exports that were made before.`
+notes, graph, usage, changes in the log, and names that nobody else has. A memory is erased
+with all that derives from it: the entities and relations that only its text named, memories
+that were merged into it or have its ID as their source, and the sentences that summaries
+took from it. Then the files are rewritten, and searched for the erased texts and names.
+Nothing brings them back.
+
+The report lists the summaries that had something of the erased (derived), whatever else has
+an erased text or name (left), and what the database cannot reach: backups and exports that
+were made before. An erasure waits for reads that were begun before. One that was
+interrupted goes on in the next command that writes; stats and check report it until it is
+done, and the same erase command then prints its report.`
 	cmd.Args = exactly(0, "no argument")
 	var q engine.EraseQuery
 	var yes bool
@@ -108,6 +114,9 @@ func (a *app) printErased(r engine.EraseReport, dry bool) error {
 	a.printf("%s %s\n", did, erasedText(&r.Erased))
 	if !dry {
 		a.printf("rewrote %s, removed %s, in %s\n", size(r.RewrittenBytes), count(int64(r.FilesRemoved), "file", "files"), fmt.Sprintf("%.1f s", r.Seconds))
+	}
+	for _, k := range r.Derived {
+		a.printf("derived: %s: %s\n", escape(k.What), k.Why)
 	}
 	for _, k := range r.Left {
 		a.printf("left: %s: %s\n", escape(k.What), k.Why)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -45,7 +46,7 @@ func (e *exitError) Unwrap() error { return e.err }
 // errNoVerb: the help is already printed.
 var errNoVerb = &exitError{code: exitUsage}
 
-// exitCode is the code for an error: its own, or by its kind.
+// ExitCode is the exit code for an error: its own, or by its kind.
 func ExitCode(err error) int {
 	if err == nil {
 		return exitDone
@@ -96,7 +97,16 @@ func (a *app) printError(ctx context.Context, verb *cobra.Command, err error) {
 	if only, ok := errors.AsType[*memory.Error](err); ok && errors.Is(only, memory.ErrReadOnly) && fsys.Unwritable(only.Cause) {
 		only.Do = "verbs that only read work; to write, see who may write there, or copy it to another place"
 	}
-	a.warn("%s%s", inWords(err), pathHint(err))
+	a.warn("%s%s", cliWords.Replace(a.textOf(err)), pathHint(err))
+}
+
+// textOf is the text of an error. A client on another machine reads nothing of this one: names of its
+// folder of files are as the client gave them.
+func (a *app) textOf(err error) string {
+	if a.remote == nil {
+		return err.Error()
+	}
+	return fault.Outward(err, a.bounds.Files)
 }
 
 // pathHint is what to do about a path that the system refused and nobody has given

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -54,12 +53,15 @@ func (a *app) recallEveryone(cmd *cobra.Command, q *memory.Query) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(a.printAnswer(&found), a.endLost(found.Unreadable))
+	a.unreadable.ofServer(found.Unreadable)
+	return a.printAnswer(&found)
 }
 
-// endLost says what the databases of a server could not read.
-func (a *app) endLost(n int) error {
-	return a.endUnreadable(&unreadable{n: n, first: errors.New("a database of the server has lost it")})
+// ofServer notes how much the databases of a server could not read.
+func (u *unreadable) ofServer(n int) {
+	if u.reads = true; n > 0 {
+		u.n, u.first = max(u.n, n), cmp.Or(u.first, "a database of the server has lost it")
+	}
 }
 
 // listEveryone has a server list or count the memories of all of its databases.
@@ -103,13 +105,14 @@ func (a *app) listEveryone(cmd *cobra.Command, l *listing) error {
 			return err
 		}
 		lost += end.Unreadable
+		a.unreadable.ofServer(lost)
 		switch err = t.addPage(page); {
 		case err != nil:
 			return err
 		case end.Next == "":
-			return a.endLost(lost)
+			return nil
 		case !l.all:
-			return cmp.Or(a.printNext(end.Next), a.endLost(lost))
+			return a.printNext(end.Next)
 		}
 		asked.Set("after", end.Next)
 	}
@@ -128,7 +131,8 @@ func (a *app) groupEveryone(cmd *cobra.Command, q *memory.GroupQuery) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(a.printGroups(sizes), a.endLost(end.Unreadable))
+	a.unreadable.ofServer(end.Unreadable)
+	return a.printGroups(sizes)
 }
 
 // ofScope are the parameters that say of whom a server is asked.

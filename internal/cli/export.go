@@ -81,6 +81,7 @@ database without it.`
 				return a.moveOut(ctx, db, args[0], &moving{format: format, force: force, opts: &opts})
 			}
 			if args[0] == "-" || a.isOutput(args[0]) {
+				a.unreadable.unlined = true
 				report, err := exchange.Export(ctx, db, a.stdout, &opts)
 				return cmp.Or(err, lostError(report))
 			}

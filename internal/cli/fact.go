@@ -43,7 +43,7 @@ type withDB func(ctx context.Context, fn func(*engine.DB) error) error
 // withFacts calls fn with the memory of facts, which stands on the models of --config, or of
 // the environment.
 func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) error) error {
-	s, c, err := a.factModels()
+	s, c, err := a.factModels(false)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (a *app) withFacts(ctx context.Context, open withDB, fn func(*facts.Facts) 
 // addFacts adds facts, and prints them. The folder is held only while something is read or written;
 // with --request-id it is held to the end.
 func (a *app) addFacts(ctx context.Context, scope memory.Scope, messages facts.Messages, o *facts.AddOptions, exact *bool) error {
-	s, c, err := a.factModels()
+	s, c, err := a.factModels(!o.Raw)
 	if err != nil {
 		return err
 	}
@@ -88,16 +88,20 @@ func (a *app) addFacts(ctx context.Context, scope memory.Scope, messages facts.M
 }
 
 // factModels are the models of --config, or of the environment, and what a memory of facts makes
-// of them.
-func (a *app) factModels() (*config.Services, *facts.Config, error) {
-	c := config.FromEnv(a.env)
+// of them. asks reports that the language model decides; the others do without one, so that a server
+// need not refuse the model of a client's environment.
+func (a *app) factModels(asks bool) (*config.Services, *facts.Config, error) {
+	c := &config.Config{}
+	if asks || !a.bound() {
+		c = config.FromEnv(a.env)
+	}
 	if file := a.configFile(&a.models); file != "" {
 		var err error
 		if c, err = a.loadConfig(file); err != nil {
 			return nil, nil, err
 		}
 	}
-	s, err := c.Open(a.env, true)
+	s, err := a.openModels(c, true)
 	if err == nil {
 		err = s.NeedFolder("open " + a.dir)
 	}
@@ -105,7 +109,8 @@ func (a *app) factModels() (*config.Services, *facts.Config, error) {
 		return nil, nil, err
 	}
 	return s, &facts.Config{
-		LLM: s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil,
+		ForClients: a.remote != nil,
+		LLM:        s.LLM, Embedder: s.Embedder, Graph: a.models.graph && s.LLM != nil,
 		GraphStore: s.GraphStore, Prompts: facts.Prompts(s.Prompts), Version: facts.Version(s.Version), ExactScope: s.ExactScope,
 	}, nil
 }

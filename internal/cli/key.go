@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -273,16 +272,4 @@ on other addresses goes on to refuse every request, and does not start again wit
 		})
 	}
 	return cmd
-}
-
-// readOnlyVerbs are the commands that a read-only key may run in a server. Of them, those that change the database are
-// refused by the database.
-var readOnlyVerbs = slices.Concat(scoped, []string{"export", "stats", "check", "log", "plot", "analyze"})
-
-// admitReading refuses a command that may change more than the database.
-func (a *app) admitReading(cmd *cobra.Command) error {
-	if !a.bounds.ReadOnly || !cmd.HasParent() || slices.Contains(readOnlyVerbs, topVerb(cmd)) {
-		return nil
-	}
-	return a.denied(cmd, "it is read-only, and the command may change the server")
 }

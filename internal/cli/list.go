@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -100,8 +99,7 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 	case l.all:
 		l.Limit = memory.MaxLimit
 	}
-	var lost unreadable
-	l.Lost = lost.lost
+	l.Lost = a.unreadable.lost
 	t := a.memoryRows(l.AllScopes)
 	for {
 		page, err := db.Memories().List(ctx, l.ListQuery)
@@ -117,9 +115,9 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 		case err != nil:
 			return err
 		case page.Next == "":
-			return a.endUnreadable(&lost)
+			return nil
 		case !l.all:
-			return cmp.Or(a.printNext(page.Next), a.endUnreadable(&lost))
+			return a.printNext(page.Next)
 		}
 		l.Cursor = page.Next
 	}

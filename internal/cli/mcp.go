@@ -53,7 +53,7 @@ and memdbctl in. When it ends, one of the others goes on.`
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.Now = a.now
 		// A key that is bound to a run has the notes and the graph of no owner.
-		o.OnlyRun = a.bounds != nil && a.bounds.Scopes != nil && a.boundToRun(o.Scope)
+		o.OnlyRun = a.bound() && a.boundToRun(o.Scope)
 		if err := o.Check(); err != nil {
 			return err
 		}

@@ -117,6 +117,7 @@ func (a *app) read(ctx context.Context, fn func(*engine.DB) error) error {
 
 // readWith is read, with options that set makes of those for the opening.
 func (a *app) readWith(ctx context.Context, set func(*engine.Options) *engine.Options, fn func(*engine.DB) error) error {
+	a.unreadable.reads = true
 	if err := a.exists(); err != nil {
 		return err
 	}
@@ -204,9 +205,10 @@ func (a *app) createAs(ctx context.Context, o *engine.Options, lost string, fn f
 	return a.closing(db, fn(db))
 }
 
-// closing closes the database, unless a shell keeps it. Its error counts only where there
+// closing closes the database, unless a shell keeps it, and notes what it has lost. The error counts only where there
 // is no other: what was acknowledged before is on disk in any case.
 func (a *app) closing(db *engine.DB, err error) error {
+	a.unreadable.beside(db.Damage())
 	if a.shell != nil && a.shell.keeps(db) {
 		return err
 	}

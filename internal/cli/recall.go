@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,8 +136,7 @@ func checkQuery(cmd *cobra.Command, q *memory.Query) error {
 
 func (a *app) recall(ctx context.Context, v *vectorModel, q memory.Query) error {
 	return a.readBy(ctx, v, func(db *engine.DB) error {
-		var lost unreadable
-		q.Lost = lost.lost
+		q.Lost = a.unreadable.lost
 		r, err := v.recall(ctx, db, q)
 		if err != nil {
 			return err
@@ -150,7 +148,7 @@ func (a *app) recall(ctx context.Context, v *vectorModel, q memory.Query) error 
 		for _, h := range r.Hits {
 			found.Hits = append(found.Hits, exchange.NewHit(h, q))
 		}
-		return cmp.Or(a.printAnswer(&found), a.endUnreadable(&lost))
+		return a.printAnswer(&found)
 	})
 }
 

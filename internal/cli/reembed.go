@@ -183,7 +183,7 @@ func (a *app) reembed(ctx context.Context, c *config.Config, f *reembedFlags) er
 	if err := a.exists(); err != nil {
 		return err
 	}
-	s, err := c.Open(a.env, true)
+	s, err := a.openModels(c, true)
 	if err != nil {
 		return err
 	}

@@ -33,12 +33,14 @@ const (
 
 // Bounds are what a verb may do that a server runs for a client on another machine.
 type Bounds struct {
-	// Scopes are those of the client's key; nil for an administrator, who may run every verb.
+	// Scopes are those of the client's key; nil for an administrator.
 	Scopes []memory.Scope
+	// ReadOnly is set for a key that may change nothing.
+	ReadOnly bool
 	// Key names the key, in errors.
 	Key string
-	// ReadOnly: the key changes nothing.
-	ReadOnly bool
+	// Models are where the server's own configuration goes.
+	Models []config.Endpoint
 	// Files is the folder that names of folders go from, as those of backups. Empty: there is none.
 	Files string
 }
@@ -53,91 +55,6 @@ func RunWithin(ctx context.Context, db *engine.DB, client *beside.Session, b *Bo
 	}
 	a := &app{console: c, json: client.JSON, quiet: client.Quiet, bounds: b, shell: &shell{dir: "the database", db: db, served: true}}
 	return a.run(ctx, client.Args)
-}
-
-// scoped are the verbs that a key of scopes may run: they read and change what belongs to the
-// scope that their flags name, and nothing else.
-var scoped = []string{
-	"store", "get", "update", "delete", "list", "groups", "recall", "why", "history",
-	"kv", "note", "session", "graph", "usage", "fact", "mcp",
-	"help", "completion", "memdbctl",
-}
-
-// unscoped are verbs below those that read or change more.
-var unscoped = []string{"usage rank", "usage by", "fact reset"}
-
-// admit refuses what the key of a client may not do, and has the verb work within its scope.
-func (a *app) admit(cmd *cobra.Command) error {
-	top, verb := topVerb(cmd), verbOf(cmd)
-	if top != "help" && top != "completion" && cmd.HasParent() && runsAlone(cmd) {
-		return usagef(cmd, "a server does not run it; run memdbctl without the address of one")
-	}
-	if err := a.admitReading(cmd); err != nil {
-		return err
-	}
-	if a.bounds.Scopes == nil || !cmd.HasParent() || namesVerbs(cmd) || top == "help" || top == "completion" {
-		return nil
-	}
-	if !slices.Contains(scoped, top) || slices.Contains(unscoped, verb) {
-		return a.denied(cmd, "it reads or changes more than a scope; it takes a key of an administrator")
-	}
-	for _, name := range []string{"all-scopes", "scope", "queries"} {
-		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
-			return a.denied(cmd, "--"+name+" could name another scope; it takes a key of an administrator")
-		}
-	}
-	return a.narrow(cmd)
-}
-
-func (a *app) denied(cmd *cobra.Command, why string) error {
-	return &exitError{exitFailed, fmt.Errorf("%s: the key %s is not for this: %s", verbOf(cmd), a.bounds.Key, why)}
-}
-
-// narrow sets the flags of the scope that the key has. What the flags say must be within one.
-func (a *app) narrow(cmd *cobra.Command) error {
-	var fit []memory.Scope
-	for _, s := range a.bounds.Scopes {
-		if fits(cmd, s) {
-			fit = append(fit, s)
-		}
-	}
-	switch len(fit) {
-	case 0:
-		return a.denied(cmd, "it is not one of this scope")
-	case 1:
-	default:
-		return a.denied(cmd, fmt.Sprintf("it has %d scopes that fit; name the user, the agent or the run", len(fit)))
-	}
-	for _, f := range scopeParts(fit[0]) {
-		if f.value == "" {
-			continue
-		}
-		flag := cmd.Flags().Lookup(f.name)
-		if flag == nil {
-			return a.denied(cmd, "the verb has no --"+f.name+", to which the key is bound")
-		}
-		if err := cmd.Flags().Set(f.name, f.value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-type scopePart struct{ name, value string }
-
-func scopeParts(s memory.Scope) []scopePart {
-	return []scopePart{{"user", s.User}, {"agent", s.Agent}, {"run", s.Run}}
-}
-
-// fits reports whether the flags leave room for a scope.
-func fits(cmd *cobra.Command, s memory.Scope) bool {
-	for _, f := range scopeParts(s) {
-		flag := cmd.Flags().Lookup(f.name)
-		if f.value != "" && flag != nil && flag.Changed && flag.Value.String() != f.value {
-			return false
-		}
-	}
-	return true
 }
 
 // place is the path of a folder of a server that a client names.

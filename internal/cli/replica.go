@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -35,7 +36,9 @@ the end of the archive: a copy that is written by nothing else. Verbs that read 
 
 It prints the newest LSN and how far the replica is behind what has come; with --follow whenever
 that changes, until it is interrupted. A replica that was killed goes on where it was. Where the
-archive does not have what follows, --begin-again makes the replica anew, from the newest base.`
+archive does not have what follows, --begin-again makes the replica anew, from the newest base.
+
+If the archive has less than it had, expected_lsn says how far it reached, and the exit code is 5.`
 	cmd.Args = exactly(1, "the folder of the replica")
 	cmd.Flags().StringVar(&from, "from", "", "the folder `ARCHIVE` that is followed")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on until interrupted")
@@ -98,25 +101,38 @@ func (a *app) replicate(ctx context.Context, dir, archive string, follow, again 
 	}
 	defer func() { err = errors.Join(err, r.Close(), c.Close()) }()
 	if !follow {
-		if err := a.during("replica", func() error { return r.Wait(ctx) }); err != nil {
-			return err
+		err := a.during("replica", func() error { return r.Wait(ctx) })
+		_, short := errors.AsType[*wal.ShortError](err)
+		if s := r.Stats(); err == nil || short && s.LSN > 0 {
+			err = errors.Join(a.printReplica(replicaJSON{s.LSN, s.LagMS, s.ExpectedLSN}), err)
 		}
-		return a.printReplica(r.Stats())
+		return err
 	}
-	last := replicaJSON{LSN: 0, LagMS: -1}
+	last, number := replicaJSON{LSN: 0, LagMS: -1}, uint64(0)
 	for {
 		if err := r.Err(); err != nil {
 			return err
 		}
 		s := r.Stats()
-		if now := (replicaJSON{s.LSN, s.LagMS}); now != last && s.LSN > 0 {
-			if err := errors.Join(a.printReplica(s), a.stdout.Flush()); err != nil {
+		now := replicaJSON{s.LSN, s.LagMS, 0}
+		had, err := c.Had()
+		if err != nil {
+			return err
+		}
+		if s.Number == number && had.Number > number { // nothing more has come since the last look
+			now.ExpectedLSN = had.LSN
+		}
+		if number = s.Number; now != last && s.LSN > 0 {
+			if err := errors.Join(a.printReplica(now), a.stdout.Flush()); err != nil {
 				return err
 			}
 			last = now
 		}
 		select {
 		case <-ctx.Done():
+			if last.ExpectedLSN > 0 {
+				return &exitError{exitDamaged, fmt.Errorf("replica: the archive reached LSN %d, and what can be read ends at LSN %d; restore the archive from a copy, or follow with --begin-again", last.ExpectedLSN, last.LSN)}
+			}
 			return nil
 		case <-time.After(replicaEvery):
 		}
@@ -127,12 +143,14 @@ func (a *app) replicate(ctx context.Context, dir, archive string, follow, again 
 type replicaJSON struct {
 	LSN   uint64 `json:"lsn"`
 	LagMS int64  `json:"lag_ms"`
+	// ExpectedLSN is the LSN that the archive reached, where what can be read ends before it.
+	ExpectedLSN uint64 `json:"expected_lsn,omitempty"`
 }
 
-func (a *app) printReplica(s engine.ReplicaStats) error {
+func (a *app) printReplica(r replicaJSON) error {
 	if a.json {
-		return a.printJSON(replicaJSON{s.LSN, s.LagMS})
+		return a.printJSON(r)
 	}
-	a.printf("at LSN %d, %d ms behind what has come\n", s.LSN, s.LagMS)
+	a.printf("at LSN %d, %d ms behind what has come\n", r.LSN, r.LagMS)
 	return nil
 }

@@ -59,6 +59,9 @@ type app struct {
 	// shell is the shell that the verb is a line of, nil for none.
 	shell *shell
 
+	// unreadable is what the command knows to be lost.
+	unreadable unreadable
+
 	// requestID is what --request-id says, and attempt what follows from it, nil without it.
 	requestID string
 	attempt   *attempt
@@ -89,6 +92,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if errors.Is(err, errForwarded) {
 		return *a.forwarded // which has said what there is to say
 	}
+	err = a.endUnreadable(err)
 	if failed := a.stdout.Flush(); err == nil && failed != nil {
 		err = outputError(failed)
 	}

@@ -97,17 +97,10 @@ func (a *app) loadConfig(name string) (*config.Config, error) {
 	return config.Load(path)
 }
 
-// alone are the verbs that no other program runs: they need no database, or open it line by line.
-var alone = []string{"analyze", "backup list", "backup prune", "backup verify", "cluster", "completion", "convert", "demo", "help", "memdbctl", "restore", "shell"}
-
-func runsAlone(cmd *cobra.Command) bool {
-	return slices.Contains(alone, topVerb(cmd)) || slices.Contains(alone, verbOf(cmd))
-}
-
 // forward has the program that serves the database run the verb, if one does. done reports whether
 // it was run, with which exit code.
 func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
-	switch lone := runsAlone(cmd); {
+	switch lone := a.runsAlone(cmd); {
 	case !beside.IsURL(a.dir):
 	case !lone:
 		code, err = a.runOnServer(cmd)
@@ -117,7 +110,7 @@ func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 		return false, 0, usagef(cmd, "it works on a folder, and --db %s is a server", a.dir)
 	}
 	// mcp finds who serves it by itself, again and again.
-	if a.shell != nil && a.shell.db != nil || runsAlone(cmd) || topVerb(cmd) == "mcp" {
+	if a.shell != nil && a.shell.db != nil || a.runsAlone(cmd) || topVerb(cmd) == "mcp" {
 		return false, 0, nil
 	}
 	c, err := beside.Dial(a.dir)

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
 // shell is a database that many verbs use, one after the other.
@@ -101,7 +102,7 @@ func (a *app) runLine(ctx context.Context, s *shell, line string) (code int, don
 	}
 	verb := &app{console: a.console, json: a.json, quiet: a.quiet, wait: a.wait, waits: a.waits, salvage: a.salvage, shell: s}
 	verb.in, verb.inTerminal = usedInput{}, false
-	code = verb.run(ctx, args)
+	code = verb.run(filter.WithWorkAgain(ctx), args)
 	if s.db != nil && s.db.Failed() != nil { // the next verb opens it again
 		_ = s.close() // what failed it was told
 	}

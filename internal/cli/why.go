@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -57,11 +56,8 @@ deleted is told of. Access counts stay as they are.`
 
 func (a *app) why(ctx context.Context, v *vectorModel, q memory.Query, id string) error {
 	return a.readBy(ctx, v, func(db *engine.DB) error {
-		var (
-			lost unreadable
-			w    memory.Why
-		)
-		q.Lost = lost.lost
+		var w memory.Why
+		q.Lost = a.unreadable.lost
 		said, err := v.ask(ctx, q, func(q memory.Query) (unembedded string, err error) {
 			if w, err = db.Memories().Why(ctx, q, id); w.Plan != nil {
 				unembedded = w.Plan.Unembedded
@@ -75,11 +71,10 @@ func (a *app) why(ctx context.Context, v *vectorModel, q memory.Query, id string
 			w.Plan.Unembedded = said
 		}
 		if a.json {
-			err = a.printJSON(w)
-		} else {
-			a.printWhy(w)
+			return a.printJSON(w)
 		}
-		return cmp.Or(err, a.endUnreadable(&lost))
+		a.printWhy(w)
+		return nil
 	})
 }
 

@@ -357,7 +357,7 @@ func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants,
 	o.Shards = t
 	srv := server.New(nil, o)
 	srv.Mount((&clusterRoutes{node: t.node, server: srv}).dialect())
-	verbs := &clusterVerbs{t: t, server: srv, roots: t.roots, files: s.Files}
+	verbs := &clusterVerbs{t: t, server: srv, roots: t.roots, of: verbSettings{s.Files, p.models, t.log}}
 	defer verbs.running.Wait()
 	p.mount(srv, s, verbs.dialect())
 	address := addressOf(l, encrypted)
@@ -388,7 +388,7 @@ func (t *tenants) Count() int           { return t.node.Facts().Shards }
 func (t *tenants) Of(o scope.Owner) int { return cluster.ShardOf(o, t.node.Facts().Shards) }
 func (t *tenants) Secret() []byte       { return t.node.Facts().Secret }
 func (t *tenants) Client() *http.Client { return t.client }
-func (t *tenants) Failed() error        { return nil } // a shard that fails goes to another node
+func (t *tenants) Writable() error      { return t.node.Writable() }
 
 func (t *tenants) Where(ctx context.Context, shard int, anew bool) (string, error) {
 	address, err := t.node.Where(ctx, shard, anew)
@@ -432,7 +432,8 @@ func (t *tenants) tenant(shard int, db *engine.DB) (server.Tenant, error) {
 		return kept, nil
 	}
 	f, err := facts.New(&facts.Config{
-		DB: db, LLM: t.services.LLM, Embedder: t.services.Engine, Graph: t.services.Graph, GraphStore: t.services.GraphStore,
+		ForClients: true,
+		DB:         db, LLM: t.services.LLM, Embedder: t.services.Engine, Graph: t.services.Graph, GraphStore: t.services.GraphStore,
 		ExactScope: t.services.ExactScope, Prompts: facts.Prompts(t.services.Prompts), Version: facts.Version(t.services.Version), Logger: t.log,
 	})
 	if err != nil {
@@ -451,7 +452,8 @@ func (t *tenants) Metrics(w io.Writer) error {
 	for shard, s := range t.node.Here() {
 		all[shard] = metrics.Shard{Epoch: s.Epoch, LSN: s.LSN, LagMS: s.LagMS, Unsent: s.Unsent, Published: s.Published}
 	}
-	return metrics.WriteShards(w, all)
+	free, reserve := t.node.Disk()
+	return errors.Join(metrics.WriteShards(w, all), metrics.WriteDisk(w, free, reserve))
 }
 
 // sortMembers puts nodes in the order of their names.

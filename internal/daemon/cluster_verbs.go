@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
-	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
@@ -29,7 +28,7 @@ type clusterVerbs struct {
 	t       *tenants
 	server  *server.Server
 	roots   *tls.Config
-	files   string
+	of      verbSettings
 	running sync.WaitGroup
 }
 
@@ -58,7 +57,7 @@ func (v *clusterVerbs) run(c *server.Call) error {
 			return err
 		}
 		defer done()
-		return v.accept(c, func(conn *beside.Conn, r *beside.Request) error { return v.serve(c, conn, r, t) })
+		return v.accept(c, func(conn *beside.Conn, r *beside.Request) error { return v.of.serve(c, conn, r, t.DB) })
 	}
 	if text := c.R.PathValue("shard"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 31)
@@ -105,7 +104,7 @@ func (v *clusterVerbs) route(c *server.Call, conn *beside.Conn, r *beside.Reques
 	t, done, err := v.t.Use(c.Context(), shard)
 	if err == nil {
 		defer done()
-		return v.serve(c, conn, r, t)
+		return v.of.serve(c, conn, r, t.DB)
 	}
 	if !errors.Is(err, memory.ErrNotOwner) {
 		return v.refuse(c, conn, r, exitFailed, err)
@@ -149,22 +148,10 @@ func (v *clusterVerbs) dialOnce(c *server.Call, shard int, anew bool) (*beside.C
 // verbPause is the pause before the owner of a shard is looked for again.
 const verbPause = 100 * time.Millisecond
 
-// serve runs a verb here.
-func (v *clusterVerbs) serve(c *server.Call, conn *beside.Conn, r *beside.Request, t server.Tenant) error {
-	bounds := boundsOf(c, v.files)
-	return conn.Serve(c.Context(), r, func(ctx context.Context, s *beside.Session) (code int) {
-		code = exitFailed
-		if err := panics.Catch("runs a verb", func() { code = cli.RunWithin(ctx, t.DB, s, bounds) }); err != nil {
-			_, _ = fmt.Fprintf(s.Err, "memdbctl: %v\n", err)
-		}
-		return code
-	})
-}
-
 // refuse tells the client why its verb is not run.
 func (v *clusterVerbs) refuse(c *server.Call, conn *beside.Conn, r *beside.Request, code int, why error) error {
 	return conn.Serve(c.Context(), r, func(_ context.Context, s *beside.Session) int {
-		_, _ = fmt.Fprintf(s.Err, "memdbctl: %v\n", why)
+		_, _ = fmt.Fprintf(s.Err, "memdbctl: %s\n", server.Fault(why).Message)
 		return code
 	})
 }

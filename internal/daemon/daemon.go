@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/config"
 )
 
 // program is one run of memdbd.
@@ -34,6 +35,8 @@ type program struct {
 	o    options
 	// shown is the variable to set in place of a flag that has a password; empty for none.
 	shown string
+	// models are where the configuration goes.
+	models []config.Endpoint
 }
 
 // options are the flags of the server.
@@ -87,6 +90,10 @@ func (p *program) run(ctx context.Context, args []string) int {
 	}
 	if code, ok := errors.AsType[exitedWith](err); ok {
 		return int(code) // which has said why
+	}
+	if p.json {
+		p.logger("json").Error("memdbd has ended", "error", err)
+		return exitCode(err)
 	}
 	fmt.Fprintf(p.err, "memdbd: %v\n", err)
 	if _, wrong := errors.AsType[usageError](err); wrong {

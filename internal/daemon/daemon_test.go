@@ -199,10 +199,10 @@ func TestVerbsOfKeys(t *testing.T) {
 		{ada.Key, []string{"recall", "milk", "--all-scopes"}, 1, "--all-scopes"},
 		{ada.Key, []string{"kv", "put", "k", "1"}, 0, ""},
 		{bob.Key, []string{"kv", "get", "k"}, 3, "no such key"},
-		{ada.Key, []string{"export", "-"}, 1, "administrator"},
+		{ada.Key, []string{"export", "-"}, 0, "Ada's tea"},
 		{ada.Key, []string{"stats"}, 1, "administrator"},
 		{ada.Key, []string{"reset", "--yes"}, 1, "administrator"},
-		{ada.Key, []string{"log", "tail"}, 1, "administrator"},
+		{ada.Key, []string{"log", "tail", "--json"}, 0, "m1"},
 		{root.Key, []string{"list", "--all-scopes"}, 0, "Bob's milk"},
 		{root.Key, []string{"stats"}, 0, "memories"},
 	} {

@@ -45,6 +45,7 @@ func (p *program) settings() (*config.Config, *config.Server, error) {
 			return nil, nil, err
 		}
 	}
+	p.models = c.Endpoints(p.getenv)
 	s := config.Server{}
 	if c.Server != nil {
 		s = *c.Server
@@ -61,6 +62,7 @@ func (p *program) settings() (*config.Config, *config.Server, error) {
 	if p.json {
 		s.Log = "json"
 	}
+	p.json = s.Log == "json" // whatever is written is JSON then
 	return c, &s, p.check(&s)
 }
 
@@ -85,6 +87,11 @@ func (p *program) check(s *config.Server) error {
 	}
 	for i, h := range s.Hosts {
 		s.Hosts[i] = strings.ToLower(h)
+	}
+	for _, o := range s.Origins {
+		if u, err := url.Parse(o); err != nil || u.Host == "" || o != strings.ToLower(u.Scheme+"://"+u.Host) {
+			return wrong("origin %q: give one as a browser sends it, such as https://app.example.org", o)
+		}
 	}
 	if err := p.checkCluster(s); err != nil {
 		return err
@@ -202,7 +209,8 @@ func (p *program) embedderOf(m engine.VectorModel, log *slog.Logger) embed.Embed
 // answer serves the dialects.
 func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, services *config.Services, s *config.Server, log *slog.Logger, encrypted *tls.Config) error {
 	f, err := facts.New(&facts.Config{
-		DB: db, LLM: services.LLM, Embedder: services.Engine, Graph: services.Graph, GraphStore: services.GraphStore,
+		ForClients: true,
+		DB:         db, LLM: services.LLM, Embedder: services.Engine, Graph: services.Graph, GraphStore: services.GraphStore,
 		ExactScope: services.ExactScope, Prompts: facts.Prompts(services.Prompts), Version: facts.Version(services.Version), Logger: log,
 	})
 	if err != nil {
@@ -211,7 +219,7 @@ func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, ser
 	o := p.serverOptions(s, apikeys.Open(db.APIKeys(), p.now), log, encrypted)
 	o.Facts = f
 	srv := server.New(db, o)
-	verbs := &verbs{db: db, files: s.Files}
+	verbs := &verbs{db: db, of: verbSettings{s.Files, p.models, log}}
 	defer verbs.running.Wait()
 	p.mount(srv, s, verbs.dialect())
 	address := addressOf(l, encrypted)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
@@ -20,8 +23,40 @@ const verbsDialect = "memdbctl"
 // verbs runs those of memdbctl on other machines: a connection that is upgraded carries one.
 type verbs struct {
 	db      *engine.DB
-	files   string
+	of      verbSettings
 	running sync.WaitGroup
+}
+
+// verbSettings are the settings of a server that bound verbs.
+type verbSettings struct {
+	files  string
+	models []config.Endpoint
+	log    *slog.Logger
+}
+
+// bounds are those of a client.
+func (v *verbSettings) bounds(c *server.Call) *cli.Bounds {
+	b := &cli.Bounds{Files: v.files, Models: v.models}
+	if c.Key != nil {
+		b.Key, b.ReadOnly = c.Key.ID, c.Key.ReadOnly
+	}
+	if !c.Admin() {
+		b.Scopes = append([]memory.Scope{}, c.Key.Scopes...) // never nil, which is for administrators
+	}
+	return b
+}
+
+// serve runs a verb of a client. Errors are those of the connection.
+func (v *verbSettings) serve(c *server.Call, conn *beside.Conn, r *beside.Request, db *engine.DB) error {
+	bounds := v.bounds(c)
+	return conn.Serve(c.Context(), r, func(ctx context.Context, s *beside.Session) (code int) {
+		code = exitFailed
+		if err := panics.Catch("runs a verb", func() { code = cli.RunWithin(ctx, db, s, bounds) }); err != nil {
+			v.log.Error("a verb panicked", "error", err)
+			_, _ = fmt.Fprintf(s.Err, "memdbctl: %s\n", server.Fault(err).Message)
+		}
+		return code
+	})
 }
 
 func (v *verbs) dialect() *server.Dialect {
@@ -31,25 +66,12 @@ func (v *verbs) dialect() *server.Dialect {
 	}
 }
 
-// boundsOf is what the key of a call lets a verb do.
-func boundsOf(c *server.Call, files string) *cli.Bounds {
-	b := &cli.Bounds{Files: files}
-	if c.Key != nil {
-		b.Key, b.ReadOnly = c.Key.ID, c.Key.ReadOnly
-	}
-	if !c.Admin() {
-		b.Scopes = c.Key.Scopes
-	}
-	return b
-}
-
 // run runs a verb. Its errors are those of the connection, of which nobody is left to be told.
 func (v *verbs) run(c *server.Call) error {
 	if !strings.EqualFold(c.R.Header.Get("Upgrade"), beside.Protocol) {
 		c.W.Header().Set("Upgrade", beside.Protocol)
 		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "memdbctl asks here, with --db http://HOST:PORT")
 	}
-	bounds := boundsOf(c, v.files)
 	v.running.Add(1)
 	defer v.running.Done()
 	conn, err := beside.Accept(c.W)
@@ -61,12 +83,6 @@ func (v *verbs) run(c *server.Call) error {
 		_ = conn.Close()
 		return nil
 	}
-	_ = conn.Serve(c.Context(), r, func(ctx context.Context, s *beside.Session) (code int) {
-		code = exitFailed
-		if err := panics.Catch("runs a verb", func() { code = cli.RunWithin(ctx, v.db, s, bounds) }); err != nil {
-			_, _ = fmt.Fprintf(s.Err, "memdbctl: %v\n", err)
-		}
-		return code
-	})
+	_ = v.of.serve(c, conn, r, v.db)
 	return nil
 }

@@ -96,6 +96,9 @@ type Error struct {
 	Do   string // what to do next; may be empty
 	// Cause is the error of a lower layer, if there was one.
 	Cause error
+	// Public, if set, is all that a client of a server is told: the other parts name hosts, or have what
+	// another service said.
+	Public string
 }
 
 // Error returns "What: Why: Cause; Do", without the parts that are empty.

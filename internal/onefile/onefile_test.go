@@ -265,6 +265,30 @@ func TestSalvageWithoutIndex(t *testing.T) {
 	}
 }
 
+// TestShiftedFile verifies that one byte which is inserted into a file or removed from it costs the keys of
+// the block that the byte is in, and none where it is in no block.
+func TestShiftedFile(t *testing.T) {
+	table := pack(t, some(2000))
+	file := write(t, table)
+	at := len(file) - HeadSize - int(table.bytes)
+	places := []struct{ at, cost int }{{HeadSize / 2, 0}, {HeadSize + 3, 0}, {at - 5, 0}, {len(file) - HeadSize/2, 0}}
+	for _, b := range table.blocks {
+		places = append(places, struct{ at, cost int }{at + len(b.bytes)/2, int(b.keys)})
+		at += len(b.bytes)
+	}
+	for _, p := range places {
+		for what, b := range map[string][]byte{
+			"inserted": slices.Insert(bytes.Clone(file), p.at, 'x'),
+			"removed":  slices.Delete(bytes.Clone(file), p.at, p.at+1),
+		} {
+			_, left, lost := Salvage(b)
+			if missing := int(table.Keys() - left.Keys()); missing != p.cost || len(lost) == 0 {
+				t.Errorf("byte %d of %d %s: %d keys are missing, want %d; %d losses are reported", p.at, len(file), what, missing, p.cost, len(lost))
+			}
+		}
+	}
+}
+
 // TestNewer tells a newer file from a damaged one.
 func TestNewer(t *testing.T) {
 	file := write(t, pack(t, some(3)))

@@ -252,12 +252,23 @@ func salvageBegin(b []byte, h *head, of *Head, tell func(*Damage)) (entries []in
 	return entries, at
 }
 
-// salvageIndexed reads the blocks that the index names.
+// salvageIndexed reads the blocks that the index names. Where bytes were inserted or removed, blocks are
+// in another place, and are found there by their checksums.
 func salvageIndexed(b []byte, at int64, entries []indexed, tell func(*Damage)) (blocks []*Block) {
+	begin := min(at, int64(len(b)))
+	var moved map[uint64][]byte // the bytes of blocks by their checksums
 	for i := range entries {
 		e := &entries[i]
 		from := min(at, int64(len(b)))
 		one, err := e.open(b[from:min(at+e.length, int64(len(b)))])
+		if err != nil {
+			if moved == nil {
+				moved = blocksIn(b[begin:])
+			}
+			if bytes, ok := moved[e.sum]; ok {
+				one, err = e.open(bytes)
+			}
+		}
 		if err == nil {
 			err = one.proven()
 		}
@@ -269,6 +280,25 @@ func salvageIndexed(b []byte, at int64, entries []indexed, tell func(*Damage)) (
 		at += e.length
 	}
 	return blocks
+}
+
+// blocksIn finds blocks by how they begin, wherever they are, and returns their bytes by their checksums.
+func blocksIn(b []byte) map[uint64][]byte {
+	found := map[uint64][]byte{}
+	for {
+		next := bytes.Index(b, []byte(blockMagic))
+		if next < 0 {
+			return found
+		}
+		b = b[next:]
+		one, err := openBlock(b)
+		if err != nil {
+			b = b[1:]
+			continue
+		}
+		found[one.sum()] = one.bytes
+		b = b[len(one.bytes):]
+	}
 }
 
 // firstKey and lastKey are before and behind all keys.

@@ -35,6 +35,8 @@ type Tables struct {
 	// NewestIndex and NewestKeys are those of the newest state: a rebuild replaces them.
 	NewestIndex atomic.Pointer[invindex.Index]
 	NewestKeys  atomic.Pointer[layout.Keys]
+	// Damages are what of the database is known to be lost or unreadable.
+	Damages *store.Damages
 	// Columns has filters use the columns of numbers whatever the size of the set.
 	Columns bool
 }
@@ -84,6 +86,7 @@ func (s *State) Without(err error) error {
 	if s.Lose == nil || !store.Unreadable(err) {
 		return err
 	}
+	s.Damages.Met(err)
 	s.Lose(err)
 	return nil
 }

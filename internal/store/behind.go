@@ -39,15 +39,11 @@ func (s *Store) Behind(from []byte) []byte {
 }
 
 // gapEnd is where the gap of a table ends in which a key lies, or which is the next one behind
-// the key; nil if there is none. A gap at the end of a table ends behind its last key.
+// the key; nil if there is none.
 func (s *Store) gapEnd(t pebble.SSTableInfo, from []byte) []byte {
 	for _, l := range s.gapsOf(t) {
-		to := l.To
-		if to == nil {
-			to = append(bytes.Clone(t.Largest.UserKey), 0)
-		}
-		if bytes.Compare(to, from) > 0 {
-			return to
+		if bytes.Compare(l.To, from) > 0 {
+			return l.To
 		}
 	}
 	return nil
@@ -62,7 +58,7 @@ func (s *Store) gapsOf(t pebble.SSTableInfo) []Loss {
 	}
 	var found []Loss
 	r := &Remains{FS: s.FS, Dir: s.config.Dir, Merger: s.config.Merger, Lost: func(l Loss) { found = append(found, l) }}
-	of := r.openTable(s.FS.PathJoin(s.config.Dir, Dir, name), uint64(t.BackingSSTNum))
+	of := r.openTable(s.FS.PathJoin(s.config.Dir, Dir, name), uint64(t.BackingSSTNum), listed{first: t.Smallest.UserKey, last: append(bytes.Clone(t.Largest.UserKey), 0)})
 	if len(found) == 0 {
 		for e := of.next(); e != nil; e = of.next() {
 			continue

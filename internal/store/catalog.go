@@ -31,8 +31,9 @@ type catalog struct {
 
 // listed is a table that is in use.
 type listed struct {
-	size  uint64
-	field []byte // of the record, with its tag: level, bounds and all
+	size        uint64
+	field       []byte // of the record, with its tag: level, bounds and all
+	first, last []byte // the keys that bound what it holds
 }
 
 // The fields of a record of the MANIFEST. Each is a tag and numbers or strings, of which those
@@ -97,13 +98,21 @@ func (f *fields) number() uint64 {
 	return v
 }
 
-func (f *fields) text() {
+func (f *fields) text() []byte {
 	n := f.number()
 	if n > uint64(len(f.rest)) {
 		f.rest, f.err = nil, errField
-		return
+		return nil
 	}
+	text := f.rest[:n]
 	f.rest = f.rest[n:]
+	return text
+}
+
+// key reads a key of the store, which Pebble ends with 8 bytes of its own.
+func (f *fields) key() []byte {
+	text := f.text()
+	return bytes.Clone(text[:max(0, len(text)-8)])
 }
 
 // add takes over one record. A table that moves to another level is first gone and then there.
@@ -129,14 +138,13 @@ func (c *catalog) add(b []byte) error {
 		case fieldPlainTable, fieldTable:
 			f.number()
 			num, size := f.number(), f.number()
-			f.text() // the first and the last key
-			f.text()
+			first, last := f.key(), f.key()
 			f.number() // the first and the last sequence number
 			f.number()
 			if tag == fieldTable {
 				f.inner()
 			}
-			c.live[num] = listed{size, bytes.Clone(from[:len(from)-len(f.rest)])}
+			c.live[num] = listed{size, bytes.Clone(from[:len(from)-len(f.rest)]), first, last}
 			delete(c.obsolete, num)
 		default:
 			return errField

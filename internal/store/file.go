@@ -41,6 +41,8 @@ type File struct {
 	size atomic.Int64 // of the file, 0 where there is none
 	// waiting are the bytes that were applied since the newest snapshot.
 	waiting atomic.Int64
+	// fullAt is how large the file was when new data was refused for Limit; 0: none was since some was taken.
+	fullAt atomic.Int64
 
 	// mu is held while a batch is applied: a snapshot has all of it, or nothing.
 	mu      sync.Mutex
@@ -337,13 +339,22 @@ func (f *File) admit(doing string, bytes int, frees bool) error {
 	if frees {
 		floor /= 2
 	} else if size > f.limit {
+		f.fullAt.Store(size - int64(bytes))
 		return &fault.Error{
 			Kind: fault.ErrFull, What: doing, Why: fmt.Sprintf("the file would have more than %s, and a database in one file may not", mebibytes(f.limit)),
 			Do: Convert + "; or delete what is needless, or raise the limit: " + raise,
 		}
+	} else {
+		// As of a folder: small writes are all taken, or none.
+		spare := f.kept / spareShare
+		floor += spare
+		size -= min(int64(bytes), spare)
 	}
 	free, _, known := f.disk()
 	if !known || free >= floor+size {
+		if !frees && bytes > 0 {
+			f.fullAt.Store(0)
+		}
 		return nil
 	}
 	return &fault.Error{
@@ -351,6 +362,15 @@ func (f *File) admit(doing string, bytes int, frees bool) error {
 		Why: fmt.Sprintf("the new file takes up to %s beside the old one, of a disk that has %s, of which the last %s are kept", mebibytes(size), mebibytes(free), mebibytes(floor)),
 		Do:  "make room on the disk, and try again",
 	}
+}
+
+// writable refuses new data where the last that came was refused, and nothing was freed since.
+func (f *File) writable(doing string) error {
+	at := f.fullAt.Load()
+	if size := f.size.Load() + f.waiting.Load(); at > 0 && size >= at {
+		return f.admit(doing, int(max(0, f.limit-size)+1), false)
+	}
+	return f.admit(doing, 0, false)
 }
 
 // disk is the free space of the disk, and what is kept of it.

@@ -62,7 +62,7 @@ func (f frozen) NewIter(o *pebble.IterOptions) (*pebble.Iterator, error) { retur
 func (s *Store) Frozen(snap Snapshot) *Store {
 	f := &Store{
 		pebbleReads: frozen{s.pebbleReads, snap}, reads: snap.Snapshot, frozen: snap, FS: s.FS, config: s.config,
-		reserve: s.reserve, ending: make(chan struct{}), timeline: s.timeline,
+		reserve: s.reserve, ending: make(chan struct{}), timeline: s.timeline, damages: s.damages,
 	}
 	f.config.ReadOnly = true
 	return f

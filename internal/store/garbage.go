@@ -3,12 +3,16 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
 
 // The store merges tables as seldom as reads allow, so what was deleted or written over may
@@ -18,6 +22,9 @@ import (
 // compactBytes is about how many bytes of tables are rewritten at once: more would need as
 // much room on the disk, and could not be cancelled.
 const compactBytes = 64 << 20
+
+// refusals is how often in a row compactions find no room before those that somebody waits for are given up.
+const refusals = 2
 
 // Shadowed notes that so many bytes which are stored were written over or deleted, and
 // returns how many were since all was compacted.
@@ -46,7 +53,7 @@ func (s *Store) CompactAll(ctx context.Context, pause func(took time.Duration)) 
 	lower := []byte{0}
 	for _, upper := range ends {
 		began := clock.System()
-		if err := s.Compact(ctx, lower, upper, false); err != nil {
+		if err := s.compactRange(ctx, lower, upper); err != nil {
 			return err
 		}
 		if pause != nil {
@@ -55,6 +62,44 @@ func (s *Store) CompactAll(ctx context.Context, pause func(took time.Duration)) 
 		lower = upper
 	}
 	return ctx.Err()
+}
+
+// compactRange rewrites the tables of a range of keys. ErrDiskFull where compactions find no room: the store tries one
+// again until it does, and those behind it would wait for as long.
+func (s *Store) compactRange(ctx context.Context, lower, upper []byte) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.asked.Store(&cancel, cancel)
+	defer s.asked.Delete(&cancel)
+	select {
+	case s.retryNow <- struct{}{}: // one that pauses between its tries is not waited for
+	default:
+	}
+	err := s.Compact(ctx, lower, upper, false)
+	if full := context.Cause(ctx); err != nil && errors.Is(full, fault.ErrDiskFull) {
+		return full
+	}
+	if fsys.IsKept(err) {
+		return s.noRoom()
+	}
+	return err
+}
+
+// refused notes that a compaction has found no room, and ends those that somebody waits for once it has happened
+// refusals times in a row.
+func (s *Store) refused() (times int64) {
+	if times = s.retries.Add(1); times >= refusals {
+		s.asked.Range(func(_, cancel any) bool {
+			cancel.(context.CancelCauseFunc)(s.noRoom())
+			return true
+		})
+	}
+	return times
+}
+
+func (s *Store) noRoom() error {
+	free, _ := s.reserve.figures()
+	return s.reserve.refusal("compact", fmt.Sprintf("the disk has no room for the tables that a compaction writes: %s are free, and the last %s are kept", mebibytes(free), mebibytes(s.reserve.forWaiting())))
 }
 
 // ranges are the ends of ranges of keys that have about compactBytes each, the last of all.

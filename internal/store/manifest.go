@@ -113,6 +113,9 @@ func chunk(b []byte) (size int, ok bool) {
 	return size, chunkSum(b[6:size]) == binary.LittleEndian.Uint32(b)
 }
 
+// chunkSumAdded is what Pebble adds to the checksum of a chunk or a block.
+const chunkSumAdded = 0xa282ead8
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func chunkSize(b []byte) int { return chunkHeader + int(binary.LittleEndian.Uint16(b[4:])) }
@@ -120,7 +123,7 @@ func chunkSize(b []byte) int { return chunkHeader + int(binary.LittleEndian.Uint
 // chunkSum is the checksum of a chunk's type and payload.
 func chunkSum(b []byte) uint32 {
 	c := crc32.Checksum(b, castagnoli)
-	return (c>>15 | c<<17) + 0xa282ead8
+	return (c>>15 | c<<17) + chunkSumAdded
 }
 
 // isTorn reports whether what a block ends with, from its byte at, may be a chunk that was

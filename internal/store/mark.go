@@ -199,11 +199,11 @@ func (s *Store) GoBackTo(lsn uint64) error {
 	return s.markLogs(false)
 }
 
-// MarkedTimeline is the timeline that the mark in the folder of a database names, the zero
-// Timeline if there is none.
-func MarkedTimeline(fs vfs.FS, dir string) (Timeline, error) {
+// Marked returns the timeline and the newest durable LSN that the mark in the folder of a database
+// names, zeros if there is none.
+func Marked(fs vfs.FS, dir string) (t Timeline, lsn uint64, err error) {
 	m, err := readMark(fs, dir)
-	return m.timeline, err
+	return m.timeline, m.lsn, err
 }
 
 // MarkLogs writes down what of the store is on disk, if that has changed. It is called

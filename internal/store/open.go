@@ -203,9 +203,7 @@ func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		// Without a listener damage would end in Fatalf: one bad block would fail
 		// the whole database, not what lies in it.
-		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			s.config.Log.Error("a file of the store is damaged", "file", info.Path, "error", info.Details)
-		},
+		DataCorruption: s.corrupted,
 		BackgroundError: func(err error) {
 			if !fsys.IsKept(err) { // of that the log has heard
 				s.config.Log.Error("store", "error", fault.CauseText(err))
@@ -248,9 +246,10 @@ func (s *Store) pauseRetry(kept bool) {
 	if !kept {
 		return
 	}
-	timer.Reset(min(retryPause<<min(s.retries.Add(1), maxDoublings), mostPause))
+	timer.Reset(min(retryPause<<min(s.refused(), maxDoublings), mostPause))
 	select {
 	case <-timer.C:
+	case <-s.retryNow:
 	case <-s.ending: // Close waits for the store
 	}
 }

@@ -24,7 +24,11 @@ func (s *Store) rebuild(p *proof, why string) (lost string, err error) {
 		return "", err
 	}
 	var losses []string
-	remains := &Remains{FS: p.fs, Dir: p.dir, Merger: s.config.Merger, Lost: func(l Loss) { losses = append(losses, l.Error()) }}
+	remains := &Remains{FS: p.fs, Dir: p.dir, Merger: s.config.Merger, Lost: func(l Loss) {
+		if l.What == "" { // that the MANIFEST is lost is why
+			losses = append(losses, l.Error())
+		}
+	}}
 	opts := p.opts.Clone()
 	opts.DisableWAL, opts.ErrorIfNotExists = true, false // CopyTo flushes
 	db, err := pebble.Open(path, opts)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"container/heap"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,10 @@ type Remains struct {
 type Loss struct {
 	File string
 	Why  string
-	// From and To are keys between which something is missing, nil where that is not known.
+	// What is lost, where no keys tell it.
+	What string
+	// From and To are the keys between which something is missing. At the edge of a table they are the
+	// table's bounds; nil where these are not known.
 	From, To []byte
 }
 
@@ -81,7 +83,7 @@ func (r *Remains) CopyTo(to *pebble.DB) (keys int, err error) {
 	for _, name := range names {
 		path := r.FS.PathJoin(dir, name)
 		if num, ok := fileNumber(name, tableSuffix); ok && !known.obsolete[num] {
-			t := r.openTable(path, num)
+			t := r.openTable(path, num, known.live[num])
 			m.deletions = append(m.deletions, t.deletions...)
 			m.add(t)
 		}
@@ -90,7 +92,8 @@ func (r *Remains) CopyTo(to *pebble.DB) (keys int, err error) {
 		}
 	}
 	for _, num := range known.missing(names) {
-		r.Lost(Loss{File: fmt.Sprintf("%06d%s", num, tableSuffix), Why: "is missing"})
+		of := known.live[num]
+		r.Lost(Loss{File: tableName(num), Why: "is missing", From: of.first, To: of.last})
 	}
 	if err := r.promised(dir, names, known.firstLog); err != nil {
 		return 0, err
@@ -100,11 +103,19 @@ func (r *Remains) CopyTo(to *pebble.DB) (keys int, err error) {
 	return m.writeTo(to)
 }
 
-// promised tells of logs that were there and are not, or not as far as they were.
+// promised reports logs that were there and are not, or not as far as they were, and a list of the tables
+// that cannot be read.
 func (r *Remains) promised(dir string, names []string, first uint64) error {
 	m, err := readMark(r.FS, r.Dir)
-	if err != nil || m.clean {
+	if err != nil {
 		return err
+	}
+	list := &proof{fs: r.FS, dir: r.Dir, store: dir, names: names, mark: m}
+	if len(names) > 0 && len(list.wholeManifests()) == 0 {
+		r.Lost(Loss{File: "MANIFEST", What: "tables that are missing, and deletes", Why: "neither the newest MANIFEST nor its copy can be read whole: whether all tables are there is not known, and what was deleted may be back"})
+	}
+	if m.clean {
+		return nil
 	}
 	for _, num := range m.logs {
 		switch {

@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"math/bits"
 	"slices"
 	"unsafe"
 
@@ -26,6 +28,7 @@ type table struct {
 	r         *Remains
 	path      string
 	num       uint64
+	bounds    listed // zero where no MANIFEST lists it
 	blocks    []block.Handle
 	read      []entry // what is left of the block that was read last
 	last      []byte  // the last key that was read
@@ -35,17 +38,20 @@ type table struct {
 
 func (r *Remains) lost(path, why string) { r.Lost(Loss{File: r.FS.PathBase(path), Why: why}) }
 
-// openTable finds the blocks of a table.
-func (r *Remains) openTable(path string, num uint64) *table {
-	t := &table{r: r, path: path, num: num}
+// openTable finds the blocks of a table, whose bounds are those that a MANIFEST lists.
+func (r *Remains) openTable(path string, num uint64, bounds listed) *table {
+	t := &table{r: r, path: path, num: num, bounds: bounds, last: bounds.first}
+	lost := func(why string) {
+		r.Lost(Loss{File: r.FS.PathBase(path), Why: why, From: bounds.first, To: bounds.last})
+	}
 	b, err := readWhole(r.FS, path)
 	if err != nil {
-		r.lost(path, err.Error())
+		lost(err.Error())
 		return t
 	}
 	if err := t.readIndex(b); err != nil {
 		t.blocks, t.deletions = carve(b), nil
-		r.lost(path, fmt.Sprintf("its index cannot be read (%v); of its blocks %d were found without it, and ranges that it says are deleted are not", err, len(t.blocks)))
+		lost(fmt.Sprintf("its index cannot be read (%v); of its blocks %d were found without it, and ranges that it says are deleted are not", err, len(t.blocks)))
 	}
 	return t
 }
@@ -88,7 +94,7 @@ func (t *table) readIndex(b []byte) (err error) {
 func (t *table) next() *entry {
 	for len(t.read) == 0 {
 		if len(t.blocks) == 0 {
-			t.tellBad(nil)
+			t.tellBad(t.bounds.last)
 			return nil
 		}
 		at := t.blocks[0]
@@ -123,7 +129,7 @@ type TableBlock struct{ From, To, Entries int }
 
 // TableBlocks finds the blocks of entries of a table that is whole.
 func (r *Remains) TableBlocks(path string) (all []TableBlock, err error) {
-	t := r.openTable(path, 0)
+	t := r.openTable(path, 0, listed{})
 	for _, h := range t.blocks {
 		entries, err := t.readBlock(h)
 		if err != nil {
@@ -231,41 +237,95 @@ func unpack(data []byte, how block.CompressionIndicator) ([]byte, error) {
 	return out, block.DecompressInto(how, data, out)
 }
 
-// mostSearched bounds how long a block is that is looked for behind one that cannot be read: a
-// search for longer ones from each byte on would not end. Usual blocks are 4 to 32 KiB.
-const mostSearched = 64 << 10
+// mostSearched bounds how far a block that is found by its checksum reaches. Usual blocks are 4 to
+// 32 KiB, and one with a large value is little larger than that.
+const mostSearched = 16 << 20
 
-// carve finds the blocks of entries in the bytes of a table by their checksums.
+// carve finds the blocks of entries in the bytes of a table by their checksums, wherever they begin. It
+// reads each byte once.
+//
+// With Z(t) the register of a CRC after t bytes that began as 0, and x^8 what one byte multiplies the
+// register by, the block from s to t has the register x^8(t-s)(^0 + Z(s)) + Z(t). So one begins at s where
+// x^-8s(^0 + Z(s)) is x^-8t(Z(t) + the register that the checksum behind t stands for): the left side is
+// noted for each byte, and the right side is looked for behind each byte that may end a block.
 func carve(b []byte) (found []block.Handle) {
-	for at, most := 0, len(b); at < len(b)-block.TrailerLen; {
-		n := blockLength(b[at:], most)
-		if n < 0 {
-			at, most = at+1, mostSearched
+	begun := newBeginnings(min(len(b), mostSearched))
+	state, power := uint32(0), crcOne
+	from := 0 // behind the block that was found last
+	for at := 0; at+block.TrailerLen <= len(b); at++ {
+		begun.add(at, crcProduct(power, ^state))
+		state = castagnoli[byte(state)^b[at]] ^ state>>8 // with the byte that says how a block is packed
+		power = crcBack(power)
+		if block.CompressionIndicator(b[at]) > block.MinLZCompressionIndicator {
 			continue
 		}
-		if _, err := decodeBlock(b[at : at+n+block.TrailerLen]); err == nil {
-			found = append(found, block.Handle{Offset: uint64(at), Length: uint64(n)})
+		sum := binary.LittleEndian.Uint32(b[at+1:]) - chunkSumAdded
+		end := crcProduct(power, state^^(sum>>17|sum<<15))
+		for _, s := range begun.at(end, max(from, at+1-mostSearched)) {
+			if _, err := decodeBlock(b[s : at+block.TrailerLen]); err == nil {
+				found = append(found, block.Handle{Offset: uint64(s), Length: uint64(at - s)})
+				from = at + block.TrailerLen
+				break
+			}
 		}
-		at, most = at+n+block.TrailerLen, len(b)
 	}
 	return found
 }
 
-// blockLength is the length of the block that b begins with, without its trailer, -1 if it
-// begins with none.
-func blockLength(b []byte, most int) int {
-	sum := ^uint32(0)
-	for n := 0; n < len(b)-block.TrailerLen && n <= most; n++ {
-		sum = castagnoli[byte(sum)^b[n]] ^ sum>>8 // of the block up to here
-		if how := b[n]; n == 0 || how > byte(block.MinLZCompressionIndicator) {
-			continue
-		}
-		c := ^sum
-		if (c>>15|c<<17)+0xa282ead8 == binary.LittleEndian.Uint32(b[n+1:]) {
-			return n
+// The polynomial of a CRC-32C register has the highest power of x in its lowest bit: crcOne is 1.
+const (
+	crcPolynomial = uint32(crc32.Castagnoli)
+	crcOne        = uint32(1 << 31)
+)
+
+// crcProduct multiplies two polynomials.
+func crcProduct(a, b uint32) (p uint32) {
+	for ; a != 0; a <<= 1 {
+		p ^= b & -(a >> 31)
+		b = b>>1 ^ crcPolynomial&-(b&1)
+	}
+	return p
+}
+
+// crcBack divides a polynomial by x^8: it takes back what one byte does.
+func crcBack(a uint32) uint32 {
+	for range 8 {
+		high := a >> 31
+		a = (a^crcPolynomial&-high)<<1 | high
+	}
+	return a
+}
+
+// beginnings are the places at which a block may begin, by a number that its checksum leads to. Places
+// that are added come one after the other; the oldest are forgotten.
+type beginnings struct {
+	heads []int32 // by the highest bits of the number: the newest place, from 1 on
+	shift int
+	older []int32 // by the place: the one before it with the same bits
+	sums  []uint32
+}
+
+func newBeginnings(n int) *beginnings {
+	width := min(bits.Len(uint(n)), 22)
+	return &beginnings{heads: make([]int32, 1<<width), shift: 32 - width, older: make([]int32, n), sums: make([]uint32, n)}
+}
+
+func (f *beginnings) add(place int, sum uint32) {
+	head := &f.heads[sum>>f.shift]
+	f.older[place%len(f.older)], f.sums[place%len(f.sums)] = *head, sum
+	*head = int32(place + 1)
+}
+
+// at returns the places of a number, the newest first, down to a least one.
+func (f *beginnings) at(sum uint32, least int) (places []int) {
+	for next := f.heads[sum>>f.shift]; int(next) > least; {
+		place := int(next) - 1
+		next = f.older[place%len(f.older)]
+		if f.sums[place%len(f.sums)] == sum {
+			places = append(places, place)
 		}
 	}
-	return -1
+	return places
 }
 
 func readWhole(fs vfs.FS, path string) ([]byte, error) {

@@ -24,6 +24,9 @@ const (
 	reserveTables = 4
 	// memtableShare: a memtable takes at most one in so many bytes of the file system.
 	memtableShare = 64
+	// spareShare: new data needs the reserve and one in so many bytes of it. So either all writes of up to
+	// half of that are refused, or none is, and whether writes are taken is one word.
+	spareShare = 64
 	// liftShare: the reserve and one in so many bytes of it must be free for the log to be
 	// told that there is room.
 	liftShare = 8
@@ -38,7 +41,7 @@ const MinReserve = reserveTables * minMemtable
 // reserve refuses writes before a full disk can hurt. By the share of the reserve that is
 // free it refuses
 //
-//   - below the whole: writes that add data;
+//   - below the whole, and a little: writes that add data;
 //   - below 5/8: compactions, and files beside the store, which can wait;
 //   - below half: deletes and clean-up, which no compaction shall keep waiting.
 //
@@ -89,7 +92,8 @@ func (r *reserve) measure(base vfs.FS) {
 
 // admit refuses a write of so many bytes that would take from the reserve.
 func (r *reserve) admit(doing string, bytes int) error {
-	return r.above(r.kept, doing, bytes)
+	spare := r.kept / spareShare
+	return r.above(r.kept+spare, doing, max(0, bytes-int(spare/writtenTwice)))
 }
 
 // admitFreeing is admit for a write that frees space, now or later. Such a write may take

@@ -93,18 +93,21 @@ type Store struct {
 	shadowed   atomic.Int64          // bytes that are dead, as callers say, since all was compacted
 	ending     chan struct{}         // closed when Close begins
 	compacting sync.Map              // the numbers of the compactions that run
+	asked      sync.Map              // what ends the compactions that somebody waits for
+	retryNow   chan struct{}         // ends the pause of a compaction that found no room
 	rotating   atomic.Bool           // a flush ends tables so that the MANIFEST rotates
 	timeline   Timeline
 	marker     marker
 	marked     uint64 // see MarkedLSN
 	gaps       gaps
+	damages    *Damages
 	ship       shipping
 	tail       []Written // see readTail
 }
 
 // New prepares a store, which [Store.Open] opens.
 func New(c Config) *Store {
-	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{}), snapshots: snapshots{open: map[uint64]struct{}{}}}
+	s := &Store{FS: fsys.New(c.Base), config: c, ending: make(chan struct{}), retryNow: make(chan struct{}, 1), snapshots: snapshots{open: map[uint64]struct{}{}}, damages: &Damages{}}
 	s.reserve = &reserve{fs: s.FS, log: c.Log, dir: c.Dir, kept: c.Reserve, resume: c.Resume}
 	s.flushing.Store(math.MaxUint64)
 	s.FS.SetApart(s.FS.PathJoin(c.Dir, CopyDir))
@@ -160,6 +163,21 @@ func (s *Store) Fail(cause error) {
 	if first && s.config.Sent != nil {
 		s.ship.sending.end()
 	}
+}
+
+// Writable says why no new data is taken now, however little: the error of Failed, ErrUnavailable while the log of the
+// database does not answer, ErrDiskFull or ErrFull. nil: it is.
+func (s *Store) Writable(doing string) error {
+	if err := s.Failed(); err != nil {
+		return err
+	}
+	if _, _, late := s.Unsent(); late {
+		return s.unavailable(doing, "nothing was changed")
+	}
+	if f := s.config.File; f != nil {
+		return f.writable(doing)
+	}
+	return s.reserve.admit(doing, 0)
 }
 
 // Admit returns ErrDiskFull for a write of so many bytes that would take from the disk's

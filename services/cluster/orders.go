@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -23,19 +25,68 @@ type ShardState struct {
 
 // Here are the states of the shards that this node owns.
 func (n *Node) Here() map[int]State {
-	owned := map[int]owned{}
-	n.mu.Lock()
-	for shard, s := range n.mu.slots {
-		if s.shard != nil {
-			owned[shard] = s.shard
-		}
-	}
-	n.mu.Unlock()
-	out := make(map[int]State, len(owned))
-	for shard, of := range owned { // without the lock: a shard may be closing
+	out := map[int]State{}
+	for shard, of := range n.owned() {
 		out[shard] = of.State()
 	}
 	return out
+}
+
+// owned are the shards that this node owns. They are used without the lock: a shard may be closing.
+func (n *Node) owned() map[int]owned {
+	all := map[int]owned{}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for shard, s := range n.mu.slots {
+		if s.shard != nil {
+			all[shard] = s.shard
+		}
+	}
+	return all
+}
+
+// errNoAnswer is the cause of what a node cannot do while its backend does not answer.
+var errNoAnswer = errors.New("it did not answer when it was asked last")
+
+// Writable says why this node takes no writes for its shards now, nil where it does: ErrUnavailable where what holds
+// the logs and leases does not answer, and the errors of engine.DB.Writable for any shard.
+func (n *Node) Writable() (err error) {
+	n.mu.Lock()
+	cut := n.mu.cut
+	n.mu.Unlock()
+	for _, of := range n.owned() {
+		cut = cut || of.Cut()
+	}
+	if cut {
+		return unreached("write", errNoAnswer)
+	}
+	n.each(func(db *engine.DB) { err = cmp.Or(err, db.Writable()) })
+	return err
+}
+
+// Disk is the least free space of the disks of the shards that this node owns, and the largest reserve. Most often
+// they are on one disk.
+func (n *Node) Disk() (free, reserve int64) {
+	n.each(func(db *engine.DB) {
+		f, r := db.Disk()
+		if reserve == 0 || f < free {
+			free = f
+		}
+		reserve = max(reserve, r)
+	})
+	return free, reserve
+}
+
+// each calls fn with the databases of the shards that this node owns.
+func (n *Node) each(fn func(db *engine.DB)) {
+	for _, of := range n.owned() {
+		db, done, err := of.Use(context.Background())
+		if err != nil {
+			continue // it goes to another node
+		}
+		fn(db)
+		done()
+	}
 }
 
 // Standing are the shards whose logs this node follows.

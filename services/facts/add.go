@@ -142,9 +142,7 @@ func (f *Facts) add(ctx context.Context, s scope.Scope, messages Messages, o *Ad
 	if err != nil && !a.committed {
 		return Added{}, err
 	}
-	for _, d := range a.degraded {
-		f.Logger.Warn("a fact was left out or handled in a lesser way", "step", string(d.Step), "why", d.Why)
-	}
+	f.tell(a.degraded)
 	return Added{a.results, a.relations, a.degraded, f.Version}, nil
 }
 

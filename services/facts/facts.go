@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/config"
@@ -32,7 +33,7 @@ const (
 	// MaxConcurrency bounds what is configured: providers allow few calls at once.
 	MaxConcurrency = 64
 	// MaxMessages bounds the messages of one Add.
-	MaxMessages = 10_000
+	MaxMessages = memory.MaxItems
 	// MaxConversation bounds the text of one Add that a model is asked about, in bytes.
 	// It is more than models read.
 	MaxConversation = 4 << 20
@@ -100,6 +101,9 @@ type Config struct {
 	Version Version
 	// Logger hears what Degraded tells. nil: nothing is logged.
 	Logger *slog.Logger
+	// ForClients has Degraded tell clients of a server that something failed, and not what a provider
+	// has answered.
+	ForClients bool
 	// CollectionName and HistoryPath are taken from configurations of other memories of
 	// facts and have no effect: facts and their history lie in DB.
 	CollectionName, HistoryPath string
@@ -291,6 +295,17 @@ const maxWhy = 500
 func degradation(step Step, fact, why string, err error) Degradation {
 	why, _, _ = strings.Cut(why, "\n")
 	return Degradation{step, fact, cutTo(why, maxWhy), err}
+}
+
+// tell logs what was done in a lesser way, and leaves in it what a caller may read.
+func (f *Facts) tell(all []Degradation) {
+	for i := range all {
+		d := &all[i]
+		f.Logger.Warn("a fact was left out or handled in a lesser way", "step", string(d.Step), "why", d.Why)
+		if f.ForClients && d.Err != nil {
+			d.Why = fault.Outward(d.Err)
+		}
+	}
 }
 
 // within chooses facts: those that a scope matches, or exact, those of no other scope.

@@ -83,6 +83,7 @@ func (f *Facts) Search(ctx context.Context, s scope.Scope, query string, o *Sear
 			answer.Degraded = append(answer.Degraded, degradation(StepGraph, "", err.Error(), err))
 		}
 	}
+	f.tell(answer.Degraded)
 	for i := range found[:min(len(found), limit)] {
 		item := newItem(&found[i].Memory)
 		item.Score = &found[i].score

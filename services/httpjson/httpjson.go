@@ -238,7 +238,10 @@ func (s *Service) Fail(why, do string, cause error) error {
 	if s.Terms != nil {
 		do = s.Terms.Replace(do)
 	}
-	return &fault.Error{Kind: s.Kind, What: "call " + s.Provider + " at " + s.base.Host, Why: s.hide(why), Do: do, Cause: cause}
+	return &fault.Error{
+		Kind: s.Kind, What: "call " + s.Provider + " at " + s.base.Host, Why: s.hide(why), Do: do, Cause: cause,
+		Public: "call " + s.Provider + ": it failed",
+	}
 }
 
 // hide takes the key out of a text, in whatever coding a provider or a proxy gives it back.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -15,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
 )
@@ -41,28 +43,42 @@ type Call struct {
 // Context ends with the client, the time limit of the route, and the server.
 func (c *Call) Context() context.Context { return c.R.Context() }
 
-// maxDepth is how deep the JSON of a body may be.
-const maxDepth = 64
+// Idles has a stream last however long nothing of it is read or written, as one that waits for what comes.
+func (c *Call) Idles() {
+	if out, ok := c.W.(*answer); ok {
+		out.idles()
+	}
+}
 
 // Body reads the body as bytes: bounded, and valid UTF-8.
 func (c *Call) Body() ([]byte, error) {
 	b, err := io.ReadAll(c.R.Body)
-	var large *http.MaxBytesError
 	switch {
-	case errors.As(err, &large):
-		return nil, err
-	case err != nil && c.Context().Err() != nil:
-		return nil, c.Context().Err()
 	case err != nil:
-		return nil, Fail(http.StatusBadRequest, "invalid", "the body could not be read whole: %v", err)
+		return nil, err
 	case !utf8.Valid(b):
 		return nil, Fail(http.StatusBadRequest, "invalid", "the body is no UTF-8")
 	}
 	return b, nil
 }
 
+// bodyError is the error of a body that could not be read.
+func bodyError(ctx context.Context, err error) error {
+	var large *http.MaxBytesError
+	var full *Failure
+	switch {
+	case errors.As(err, &large), errors.As(err, &full):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return context.DeadlineExceeded
+	}
+	return &Failure{Status: http.StatusBadRequest, Code: "invalid", Message: "the body could not be read whole: " + fault.Outward(err), Err: err}
+}
+
 // JSON reads the body as one JSON value: it says that it is JSON in UTF-8, or says nothing of what
-// it is, and is no deeper than 64.
+// it is, and is as CheckJSON has it.
 func (c *Call) JSON() ([]byte, error) {
 	if of := c.R.Header.Get("Content-Type"); of != "" {
 		kind, params, err := mime.ParseMediaType(of)
@@ -80,28 +96,16 @@ func (c *Call) JSON() ([]byte, error) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, Fail(http.StatusBadRequest, "invalid", "the body is empty; send a JSON object")
 	}
-	return b, checkDepth(b)
+	return b, CheckJSON(b)
 }
 
-// checkDepth refuses JSON that is deeper than maxDepth.
-func checkDepth(b []byte) error {
-	depth, text := 0, false
-	for i := 0; i < len(b); i++ {
-		switch ch := b[i]; {
-		case text && ch == '\\':
-			i++
-		case ch == '"':
-			text = !text
-		case text:
-		case ch == '{' || ch == '[':
-			if depth++; depth > maxDepth {
-				return Fail(http.StatusBadRequest, "invalid", "the JSON is deeper than %d", maxDepth)
-			}
-		case ch == '}' || ch == ']':
-			depth--
-		}
+// Values reads the body as JSON values, one after the other, within the bounds of JSON.
+func (c *Call) Values() ([]byte, error) {
+	b, err := c.Body()
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return b, CheckJSON(b)
 }
 
 // Decode reads the body into a struct. A key that the struct does not have is refused, and so is

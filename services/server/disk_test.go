@@ -1,10 +1,12 @@
 package server
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -35,6 +37,13 @@ func remembers() *Dialect {
 					return err
 				}
 				return c.Reply(http.StatusCreated, nil)
+			}},
+			{Pattern: "POST /compact", Stream: true, Handle: func(c *Call) error {
+				_, err := c.DB.Compact(c.Context())
+				if err != nil {
+					return err
+				}
+				return c.Reply(http.StatusOK, nil)
 			}},
 			{Pattern: "GET /memories/{id}", Handle: func(c *Call) error {
 				m, err := c.Get(memory.Scope{User: "ada"}, c.R.PathValue("id"))
@@ -95,6 +104,7 @@ func TestDiskFills(t *testing.T) {
 	}()
 	s := New(db, Options{})
 	s.Mount(remembers())
+	_, reserve := db.Disk()
 	status := func(method, target string, want int, told string) {
 		t.Helper()
 		if w := ask(s, method, target, ""); w.Code != want || !strings.Contains(w.Body.String(), told) {
@@ -122,7 +132,86 @@ func TestDiskFills(t *testing.T) {
 	refused := until(507)
 	status("GET", "/memories/a", 200, "tea")
 	status("GET", "/memories/"+url.PathEscape(refused), 404, "not_found")
-	status("GET", "/readyz", 200, "ready")
+	status("GET", "/readyz", 503, "disk_full")
+	status("GET", "/metrics", 200, "memdb_failed 1")
+	status("GET", "/healthz", 200, "ok")
 	disk.Resize(1 << 30)
 	until(201)
+	status("GET", "/readyz", 200, "ready")
+	status("GET", "/metrics", 200, "memdb_failed 0")
+	status("GET", "/metrics", 200, "memdb_disk_free_bytes ")
+	status("GET", "/metrics", 200, fmt.Sprintf("memdb_disk_reserve_bytes %g", float64(reserve)))
+}
+
+// TestWritableAgrees verifies that for every amount of free space the probe and the metric say what a write of a
+// few KB is answered.
+func TestWritableAgrees(t *testing.T) {
+	disk := crashfs.NewQuota(vfs.NewMem(), 1<<30)
+	db, err := engine.Open(fsys.On(disk, "db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := New(db, Options{})
+	s.Mount(remembers())
+	_, reserve := db.Disk()
+	seen := map[int]int{}
+	for n := range 60 {
+		disk.Resize(disk.Used() + reserve + int64(n-20)*(reserve/1000))
+		// The free space is looked at anew where there seems to be too little, and grows while nobody looks.
+		waitFor(t, "the free space is seen", func() bool {
+			free, _ := db.Disk()
+			usage, err := disk.GetDiskUsage("")
+			return err == nil && free == int64(usage.AvailBytes)
+		})
+		ready, figures := ask(s, "GET", "/readyz", "").Code, ask(s, "GET", "/metrics", "").Body.String()
+		write := ask(s, "POST", fmt.Sprint("/memories/", n), "").Code
+		if seen[write]++; (write == 507) != (ready == 503) || (write == 201) != (ready == 200) || strings.Contains(figures, "memdb_failed 1") != (write == 507) {
+			t.Errorf("%d bytes beyond the reserve are free: a write is answered %d, the probe %d", int64(n-20)*(reserve/1000), write, ready)
+		}
+	}
+	if seen[201] == 0 || seen[507] == 0 {
+		t.Errorf("writes were answered %v", seen)
+	}
+}
+
+// TestCompactOnFullDisk verifies that a compaction that finds no room is answered, however often the store tries it again,
+// and that it works once there is room.
+func TestCompactOnFullDisk(t *testing.T) {
+	disk := crashfs.NewQuota(vfs.NewMem(), 40<<20)
+	db, err := engine.Open(fsys.On(disk, "db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s := New(db, Options{})
+	s.Mount(remembers())
+	rng := rand.New(rand.NewPCG(1, 2))
+	for {
+		raw := make([]byte, 80<<10)
+		for i := range raw {
+			raw[i] = byte(rng.Uint32())
+		}
+		_, err := db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea", Metadata: map[string]any{"raw": base64.StdEncoding.EncodeToString(raw)}}, &memory.StoreOptions{NoDedup: true})
+		if errors.Is(err, memory.ErrDiskFull) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w := ask(s, "POST", "/compact", ""); w.Code != 507 || !strings.Contains(w.Body.String(), "disk_full") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	disk.Resize(1 << 30)
+	if w := ask(s, "POST", "/compact", ""); w.Code != 200 {
+		t.Errorf("with room: %d %s", w.Code, w.Body)
+	}
 }

@@ -16,5 +16,6 @@
 //
 // A page of a browser may send requests to a loopback address, too. So a request that comes over a
 // loopback address must name a loopback host or one of [Options.Hosts], and one with an Origin must
-// come from the host that it asks or from one of [Options.Origins].
+// come from the host that it asks or from one of [Options.Origins]. The pages of those may read the answers, and send
+// any method and headers (CORS). Cookies and other credentials of the browser are not used.
 package server

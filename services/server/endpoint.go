@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -14,16 +15,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
-
-// slotWait is how long a request waits for others to end.
-const slotWait = time.Second
 
 // endpoint is a route as http.ServeMux has it.
 type endpoint struct {
@@ -54,7 +54,16 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Request-Id", out.entry.id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	s.mux.ServeHTTP(out, r)
+	s.share(w, r)
+	if isPreflight(r) {
+		e := &endpoint{s: s, d: s.dialectOf(r.URL.Path)}
+		out.taken, out.entry.dialect = true, e.d.Name
+		if err := s.preflight(out, r); err != nil {
+			e.fail(out, r, err)
+		}
+	} else {
+		s.mux.ServeHTTP(out, r)
+	}
 	if !out.taken { // the mux has refused it
 		out.taken = true
 		e := &endpoint{s: s, d: s.dialectOf(r.URL.Path)}
@@ -81,6 +90,11 @@ func (s *Server) stray(r *http.Request, allow string) error {
 // answer checks who asks, and has the route answer within its bounds.
 func (e *endpoint) answer(out *answer, r *http.Request) error {
 	s := e.s
+	if !e.route.Stream {
+		ctx, cancel := context.WithTimeout(r.Context(), s.o.Timeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+	}
 	of, err := s.opened(r)
 	if errors.Is(err, errAnew) {
 		out.Header().Set(innerHeader, s.seals.said(s.o.Shards.Secret(), r.Header.Get(innerHeader)))
@@ -107,6 +121,15 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if e.route.Probe {
+		return e.handle(out, r, key, nil)
+	}
+	return e.shared(out, r, key)
+}
+
+// shared answers a request within the share of whom it comes from.
+func (e *endpoint) shared(out *answer, r *http.Request, key *apikeys.Key) error {
+	s := e.s
 	whom := out.entry.key
 	if whom == "" {
 		whom, _, _ = net.SplitHostPort(r.RemoteAddr)
@@ -114,21 +137,46 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 	if wait := s.rates.take(whom, s.o.Clock()); wait > 0 && !e.route.Public {
 		return &Failure{Status: http.StatusTooManyRequests, Code: "rate_limited", Message: "too many requests of this key; wait, and try again", RetryAfter: wait}
 	}
+	if most := e.maxBody(); most <= s.o.MaxBody && r.ContentLength != 0 {
+		if r.ContentLength > most {
+			return &http.MaxBytesError{Limit: most}
+		}
+		body, done, err := s.hold(r.Context(), whom, http.MaxBytesReader(out, r.Body, most), r.ContentLength)
+		if err != nil {
+			return bodyError(r.Context(), err)
+		}
+		defer done()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	room := s.running
 	if e.route.Stream {
 		room = s.streams
 	}
-	if err := room.enter(r, slotWait); err != nil {
+	if err := room.take(r.Context(), whom, 1); err != nil {
 		return err
 	}
-	defer room.leave()
+	defer room.give(whom, 1)
 	s.counts.running.Add(1)
 	defer s.counts.running.Add(-1)
 	return e.handle(out, r, key, nil)
 }
 
+// maxBody bounds the body of a request, in bytes. A cluster keeps a body, to send it on.
+func (e *endpoint) maxBody() int64 {
+	if e.route.MaxBody == 0 || e.s.o.Shards != nil {
+		return e.s.o.MaxBody
+	}
+	return e.route.MaxBody
+}
+
 // handle calls the route. of is what another node says of the request, nil for one of a client.
 func (e *endpoint) handle(out *answer, r *http.Request, key *apikeys.Key, of *inner) (err error) {
+	if err := checkQuery(r.URL); err != nil {
+		return err
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return Fail(http.StatusUnsupportedMediaType, "unsupported_media_type", "the body is encoded as %.40q; send it as it is", coding)
+	}
 	s := e.s
 	ctx := r.Context()
 	if key != nil && key.ReadOnly {
@@ -137,39 +185,38 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *apikeys.Key, of *in
 	control := http.NewResponseController(out.ResponseWriter)
 	if e.route.Stream {
 		out.stream = true
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithCancel(ctx)
-		defer cancel()
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
 		if !e.route.Ends {
-			defer context.AfterFunc(s.drained, cancel)()
+			defer context.AfterFunc(s.drained, func() { cancel(nil) })()
 		}
 		if of == nil { // the node that the client has asked watches
 			watched, end := s.watched(ctx, key, control)
 			defer end()
 			ctx = watched
 		}
+		out.silence = time.AfterFunc(s.o.Silence, func() { cancel(context.DeadlineExceeded) })
+		out.mayBeSilent = s.o.Silence
+		defer out.silence.Stop()
 		// A deadline for reading that passes while the handler runs would end the request.
 		_ = control.SetReadDeadline(time.Time{})
 		defer func() { _ = control.SetReadDeadline(time.Now().Add(slotWait)) }()
-	} else {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.o.Timeout)
-		defer cancel()
 	}
-	most := e.route.MaxBody
-	if most == 0 || s.o.Shards != nil { // which keeps a body, to send it on
-		most = s.o.MaxBody
-	}
+	most := e.maxBody()
 	if r.ContentLength > most {
 		return &http.MaxBytesError{Limit: most}
 	}
 	body := r.Body
 	if e.route.Stream {
-		body = &patient{ReadCloser: body, control: control, limit: s.o.Timeout}
+		body = &patient{ReadCloser: body, control: control, out: out}
 	}
+	ctx = filter.WithWork(ctx, s.o.MaxWork)
 	r = r.WithContext(ctx)
-	r.Body = http.MaxBytesReader(out, body, most)
+	r.Body = &sentBody{http.MaxBytesReader(out, body, most), ctx}
 	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock, inner: of}
+	out.call = c
+	defer out.endMarked()
 	err = e.guarded(func() error {
 		if s.o.Shards == nil {
 			return e.run(c)
@@ -184,6 +231,9 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *apikeys.Key, of *in
 	}
 	if err != nil && errors.Is(err, context.Canceled) && s.drained.Err() != nil && r.Context().Err() != nil {
 		return &Failure{Status: http.StatusServiceUnavailable, Code: "closing", Message: "the server is ending", Err: err, RetryAfter: retryAfter}
+	}
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(r.Context()), context.DeadlineExceeded) {
+		return context.DeadlineExceeded
 	}
 	return err
 }
@@ -245,7 +295,10 @@ func (e *endpoint) fail(out *answer, r *http.Request, err error) {
 	f := Fault(err)
 	f.RequestID = out.entry.id
 	out.entry.failure = f
-	discard(r)
+	large := f.Status == http.StatusRequestEntityTooLarge && out.status == 0
+	if !large {
+		discard(r)
+	}
 	if out.status != 0 {
 		out.cut = true
 		return
@@ -256,14 +309,38 @@ func (e *endpoint) fail(out *answer, r *http.Request, err error) {
 	if f.Status == http.StatusUnauthorized {
 		out.Header().Set("WWW-Authenticate", `Bearer realm="memdb"`)
 	}
-	if f.Status == http.StatusRequestEntityTooLarge {
-		out.Header().Set("Connection", "close") // what is left of the body is not waited for
+	if large {
+		out.Header().Set("Connection", "close")
+		// Else the first byte of the answer would end the reading of the body.
+		_ = http.NewResponseController(out).EnableFullDuplex() // HTTP/1 alone needs it
 	}
 	if e.d.Fail != nil {
 		e.d.Fail(out, r, f)
 	} else {
 		failNative(out, f)
 	}
+	if large {
+		linger(out, r)
+	}
+}
+
+const (
+	// lingerTime and lingerBytes bound what is read of a body behind an answer that refuses it.
+	lingerTime  = 10 * time.Second
+	lingerBytes = 1 << 30
+)
+
+// linger sends the answer and reads the rest of the body. A client that sends all of a body before it
+// reads an answer would else see a broken connection in the place of the answer.
+func linger(out *answer, r *http.Request) {
+	if r.Header.Get("Expect") != "" { // it waits for the answer
+		return
+	}
+	control := http.NewResponseController(out)
+	if control.Flush() != nil || control.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, lingerBytes) // until the client has sent it, or is gone
 }
 
 // writeJSON writes a small value as JSON.
@@ -281,7 +358,15 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 // by itself, before an endpoint has taken the request, is dropped.
 type answer struct {
 	http.ResponseWriter
-	limit  time.Duration
+	call *Call // what is answered, nil until it is known
+	// damages are those of the shards whose parts the answer is made of.
+	damages atomic.Int64
+	marked  bool // the header reports all known damages
+	limit   time.Duration
+	// silence ends a stream of which nothing is read or written for mayBeSilent; nil: nothing does.
+	silence     *time.Timer
+	mayBeSilent time.Duration
+
 	taken  bool
 	cut    bool // the answer has begun and failed
 	stream bool
@@ -298,7 +383,7 @@ func (a *answer) WriteHeader(status int) {
 		return
 	}
 	if a.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
-		a.status = status
+		a.begin(status)
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
@@ -308,14 +393,49 @@ func (a *answer) Write(b []byte) (int, error) {
 		return len(b), nil
 	}
 	if a.status == 0 {
-		a.status = http.StatusOK
+		a.begin(http.StatusOK)
 	}
 	if a.stream {
 		_ = http.NewResponseController(a.ResponseWriter).SetWriteDeadline(time.Now().Add(a.limit))
+		a.passed()
 	}
 	n, err := a.ResponseWriter.Write(b)
 	a.bytes += int64(n)
 	return n, err
+}
+
+// UnreadableHeader is on an answer of a damaged database: how many damages of it are known. The
+// answer may be incomplete. Where the damage is met after a stream has begun, it is a trailer.
+const UnreadableHeader = "Memdb-Unreadable"
+
+// unreadable is how many damages are known of the databases that the answer is from.
+func (a *answer) unreadable() int64 {
+	n := a.damages.Load()
+	if a.call != nil && a.call.DB != nil {
+		n += int64(a.call.DB.Damage().Unreadable)
+	}
+	return n
+}
+
+// begin notes the status, and marks an answer that may be incomplete.
+func (a *answer) begin(status int) {
+	a.status = status
+	a.mark("")
+}
+
+// endMarked marks an answer that has met damage since it began.
+func (a *answer) endMarked() {
+	if a.status != 0 {
+		a.mark(http.TrailerPrefix)
+	}
+}
+
+// mark sets the header, of the name that follows the prefix, unless there is one.
+func (a *answer) mark(prefix string) {
+	if n := a.unreadable(); n > 0 && !a.marked {
+		a.marked = true
+		a.Header().Set(prefix+UnreadableHeader, strconv.FormatInt(n, 10))
+	}
 }
 
 // Hijack gives the connection to a handler, as one that was upgraded.
@@ -323,23 +443,54 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buf, err := http.NewResponseController(a.ResponseWriter).Hijack()
 	if err == nil {
 		a.status = http.StatusSwitchingProtocols
+		a.idles() // the connection ends it
 	}
 	return c, buf, err
+}
+
+// passed notes that something of a stream was read or written.
+func (a *answer) passed() {
+	if a.silence != nil {
+		a.silence.Reset(a.mayBeSilent)
+	}
+}
+
+// idles has a stream last however long nothing of it is read or written.
+func (a *answer) idles() {
+	if a.silence != nil {
+		a.silence.Stop()
+		a.silence = nil
+	}
 }
 
 // Flush is for handlers that ask for an http.Flusher.
 func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
+// sentBody is a body whose errors are those of the client that sends it.
+type sentBody struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+func (b *sentBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, err
+	}
+	return n, bodyError(b.ctx, err)
+}
+
 // patient is a body of which each part may take as long as a request may.
 type patient struct {
 	io.ReadCloser
 	control *http.ResponseController
-	limit   time.Duration
+	out     *answer
 }
 
 func (p *patient) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(p.limit))
+	_ = p.control.SetReadDeadline(time.Now().Add(p.out.limit))
 	n, err := p.ReadCloser.Read(b)
+	p.out.passed()
 	_ = p.control.SetReadDeadline(time.Time{})
 	return n, err
 }

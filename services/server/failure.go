@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -46,6 +48,21 @@ func Denied(why string) error {
 func Unknown(what string) error {
 	return &memory.Error{Kind: memory.ErrNotFound, What: what}
 }
+
+// OfBody returns an error of a call that reads a body as a stream. What is an error neither of the
+// database nor of the call is one of what the client has sent.
+func OfBody(doing string, err error) error {
+	if f := Fault(err); err == nil || f.Code != internal {
+		return err
+	}
+	if _, caught := errors.AsType[*panics.Error](err); caught {
+		return err
+	}
+	return &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "the body cannot be read", Cause: err, Do: "send it in the form that the route takes"}
+}
+
+// internal is the code of a failure about which a client is told nothing.
+const internal = "internal"
 
 // kinds are what the kinds of errors are to a client.
 var kinds = []struct {
@@ -88,8 +105,8 @@ const statusClientGone = 499
 // retryAfter is what a client is told that finds the server busy.
 const retryAfter = time.Second
 
-// Fault returns what a client is told of an error. The text of an error that is no *memory.Error
-// and no *Failure may hold what is nobody's business, so only the log has it.
+// Fault returns what a client is told of an error: see fault.Outward. The text of an error that is no
+// *memory.Error and no *Failure may hold what is nobody's business, so only the log has it.
 func Fault(err error) *Failure {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		told := *f
@@ -104,7 +121,7 @@ func Fault(err error) *Failure {
 		}
 		f := &Failure{Status: k.status, Code: k.code, Message: k.kind.Error(), Err: err}
 		if own, ok := errors.AsType[*memory.Error](err); ok {
-			f.Message = own.Error()
+			f.Message = fault.Outward(own)
 		}
 		if k.status == http.StatusServiceUnavailable {
 			f.RetryAfter = retryAfter
@@ -112,7 +129,7 @@ func Fault(err error) *Failure {
 		return f
 	}
 	if own, ok := errors.AsType[*memory.Error](err); ok {
-		return &Failure{Status: http.StatusInternalServerError, Code: "failed", Message: own.Error(), Err: err}
+		return &Failure{Status: http.StatusInternalServerError, Code: "failed", Message: fault.Outward(own), Err: err}
 	}
-	return &Failure{Status: http.StatusInternalServerError, Code: "internal", Message: "the server failed; its log says why", Err: err}
+	return &Failure{Status: http.StatusInternalServerError, Code: internal, Message: "the server failed; its log says why", Err: err}
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -14,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -99,10 +101,7 @@ func (s *Server) opened(r *http.Request) (*inner, error) {
 func held(c *Call, of *inner) ([]byte, error) {
 	body, err := io.ReadAll(c.R.Body)
 	if err != nil {
-		if c.Context().Err() != nil {
-			return nil, c.Context().Err()
-		}
-		return nil, err
+		return nil, bodyError(c.Context(), err)
 	}
 	if of != nil && of.Body != hashOf(body) {
 		return nil, errForeign
@@ -433,6 +432,12 @@ func (p *Parts) ask(ctx context.Context, shard int, body []byte) (b []byte, err 
 	return b, err
 }
 
+// damaged notes what the headers of a part say of its database.
+func (p *Parts) damaged(h http.Header) {
+	n, _ := strconv.ParseInt(cmp.Or(h.Get(UnreadableHeader), h.Get(http.TrailerPrefix+UnreadableHeader), "0"), 10, 64) // a node wrote it
+	p.c.W.(*answer).damages.Add(n)
+}
+
 // once has a shard answer, here or by the node that serves it.
 func (p *Parts) once(ctx context.Context, shard int, body []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
@@ -446,12 +451,15 @@ func (p *Parts) once(ctx context.Context, shard int, body []byte) ([]byte, error
 		sub.R.URL = &at
 	}
 	here := &recorder{header: http.Header{}}
-	sub.W = &answer{ResponseWriter: here, taken: true, limit: p.e.s.o.Timeout}
+	of := &answer{ResponseWriter: here, call: &sub, taken: true, limit: p.e.s.o.Timeout}
+	sub.W = of
 	sub.reach = &reach{shards: p.c.reach.shards, bound: -1, reads: p.c.reach.reads, fixed: true, part: true}
 	defer sub.release()
 	err := p.e.guarded(func() error { return p.e.within(&sub, shard, body) })
 	switch {
 	case err == nil:
+		of.endMarked()
+		p.damaged(here.header)
 		return here.body.Bytes(), here.failed()
 	case !errors.Is(err, memory.ErrNotOwner):
 		return nil, err
@@ -470,6 +478,8 @@ func (p *Parts) once(ctx context.Context, shard int, body []byte) ([]byte, error
 	case reply.StatusCode >= http.StatusMultipleChoices:
 		return nil, failureOf(reply, b)
 	}
+	p.damaged(reply.Header)
+	p.damaged(reply.Trailer)
 	return b, nil
 }
 

@@ -94,10 +94,10 @@ func (s *Server) metrics(c *Call) error {
 	}
 	s.counts.write(&b)
 	failed := 0
-	if s.failed() != nil {
+	if s.writable() != nil {
 		failed = 1
 	}
-	fmt.Fprintf(&b, "# HELP memdb_failed Whether the database takes no more writes.\n# TYPE memdb_failed gauge\nmemdb_failed %d\n", failed)
+	fmt.Fprintf(&b, "# HELP memdb_failed Whether the database takes no writes now.\n# TYPE memdb_failed gauge\nmemdb_failed %d\n", failed)
 	c.W.Header().Set("Content-Type", metrics.ContentType)
 	_, err := c.W.Write(b.Bytes())
 	return err
@@ -108,7 +108,8 @@ func (s *Server) figures(b *bytes.Buffer) error {
 	if s.o.Shards != nil {
 		return s.o.Shards.Metrics(b)
 	}
-	return metrics.WritePrometheus(b, s.db.Metrics())
+	free, reserve := s.db.Disk()
+	return errors.Join(metrics.WritePrometheus(b, s.db.Metrics()), metrics.WriteDisk(b, free, reserve))
 }
 
 func (c *counts) write(b *bytes.Buffer) {

@@ -30,6 +30,8 @@ type Route struct {
 	Public bool
 	// Admin: it needs a key of an administrator. Metrics: a key for metrics will do.
 	Admin, Metrics bool
+	// Probe: it says how the server is, so it is answered however many requests there are.
+	Probe bool
 	// Stream: the answer may take as long as it likes; only each part of it has a limit.
 	Stream bool
 	// Ends: the stream ends by itself, so a server that ends waits for it, as long as Options.Grace.

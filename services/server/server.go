@@ -29,7 +29,9 @@ const (
 	DefaultMaxStreams    = 1024
 	DefaultIdleTimeout   = 5 * time.Minute
 	DefaultGrace         = 20 * time.Second
+	DefaultSilence       = time.Hour
 	DefaultMoveWait      = 8 * time.Second
+	DefaultMaxWork       = 1 << 29
 )
 
 // Options of a Server. The zero value works: no keys, loopback only.
@@ -49,11 +51,18 @@ type Options struct {
 	Origins []string
 	// MaxBody bounds the body of a request, in bytes. 0: DefaultMaxBody.
 	MaxBody int64
-	// Timeout bounds the time of a request, and the silence within a stream. 0: DefaultTimeout.
+	// Timeout bounds the time of a request, and of each write and read of a stream. 0: DefaultTimeout.
 	Timeout time.Duration
-	// MaxConcurrent bounds how many requests run at once, and MaxStreams how many streams. Others
-	// wait for a second, and are told to come again. 0: the defaults.
+	// Silence bounds for how long nothing of a stream is read or written, as while a database is compacted. 0:
+	// DefaultSilence. Streams that wait for what comes are not bounded.
+	Silence time.Duration
+	// MaxConcurrent bounds how many requests run at once, and MaxStreams how many streams. One key, or
+	// without keys one address, gets at most half of them, and less while others have some. Others wait for
+	// a second, and are told to come again. 0: the defaults.
 	MaxConcurrent, MaxStreams int
+	// MaxWork bounds what the filters of a request cost, as filter.WithWork counts. 0: DefaultMaxWork, at worst
+	// 3 to 6 s of a processor.
+	MaxWork int64
 	// Rate is how many requests a second a key may make, or without keys an address, and Burst how
 	// many at once. 0: any number; a burst of twice the rate.
 	Rate, Burst float64
@@ -77,8 +86,9 @@ type Server struct {
 	dialects []*Dialect
 	routes   []Route
 	rates    rates
-	running  slots
-	streams  slots
+	running  *shares
+	streams  *shares
+	bodies   *shares // bytes
 	// exposed: others than this machine may reach it, so that it is never without keys.
 	exposed  atomic.Bool
 	draining atomic.Bool
@@ -97,7 +107,9 @@ func New(db *engine.DB, o Options) *Server {
 	o.MaxStreams = cmp.Or(o.MaxStreams, DefaultMaxStreams)
 	o.IdleTimeout = cmp.Or(o.IdleTimeout, DefaultIdleTimeout)
 	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.Silence = cmp.Or(o.Silence, DefaultSilence)
 	o.MoveWait = cmp.Or(o.MoveWait, DefaultMoveWait)
+	o.MaxWork = cmp.Or(o.MaxWork, DefaultMaxWork)
 	o.Burst = max(cmp.Or(o.Burst, 2*o.Rate), 1)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -108,7 +120,7 @@ func New(db *engine.DB, o Options) *Server {
 	s := &Server{
 		db: db, o: o, mux: http.NewServeMux(), seals: newSeals(),
 		rates:   rates{perSecond: o.Rate, burst: o.Burst, buckets: map[string]*bucket{}},
-		running: make(slots, o.MaxConcurrent), streams: make(slots, o.MaxStreams),
+		running: newShares(int64(o.MaxConcurrent)), streams: newShares(int64(o.MaxStreams)), bodies: newShares(bodiesHeld * max(o.MaxBody, bodyStep)),
 	}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.Mount(s.own())
@@ -256,12 +268,12 @@ func (s *Server) maxHeader() int {
 	return 64 << 10
 }
 
-// failed says why no more writes are taken, nil where they are.
-func (s *Server) failed() error {
+// writable says why no writes are taken now, nil where they are. Probes and metrics tell what writers are told.
+func (s *Server) writable() error {
 	if s.o.Shards != nil {
-		return s.o.Shards.Failed()
+		return s.o.Shards.Writable()
 	}
-	return s.db.Failed()
+	return s.db.Writable()
 }
 
 // own are the routes that belong to no dialect.
@@ -270,11 +282,11 @@ func (s *Server) own() *Dialect {
 		Name: "memdb", Prefixes: []string{"/"},
 		Routes: []Route{
 			{Pattern: "GET " + OpenAPIPath, Public: true, Handle: s.openapi, Doc: Doc{Summary: "The description of this interface", Reply: object{}}},
-			{Pattern: "GET /healthz", Public: true, Doc: Doc{Summary: "Whether the process lives", Reply: map[string]string{}}, Handle: func(c *Call) error {
+			{Pattern: "GET /healthz", Public: true, Probe: true, Doc: Doc{Summary: "Whether the process lives", Reply: map[string]string{}}, Handle: func(c *Call) error {
 				return c.Reply(http.StatusOK, map[string]string{"status": "ok"})
 			}},
-			{Pattern: "GET /readyz", Public: true, Handle: s.ready, Doc: Doc{Summary: "Whether the server takes requests, and the database writes", Reply: map[string]string{}}},
-			{Pattern: "GET /metrics", Admin: true, Metrics: true, Node: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
+			{Pattern: "GET /readyz", Public: true, Probe: true, Handle: s.ready, Doc: Doc{Summary: "Whether the server takes requests, and the database writes", Reply: map[string]string{}}},
+			{Pattern: "GET /metrics", Admin: true, Metrics: true, Probe: true, Node: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
 		},
 	}
 }
@@ -285,8 +297,8 @@ func (s *Server) ready(c *Call) error {
 	if s.draining.Load() {
 		return Fail(http.StatusServiceUnavailable, "closing", "the server is ending")
 	}
-	if s.failed() != nil {
-		return Fail(http.StatusServiceUnavailable, "failed", "the database takes no more writes; its log says why")
+	if err := s.writable(); err != nil {
+		return Fail(http.StatusServiceUnavailable, Fault(err).Code, "the database takes no writes now; the log of the server says why")
 	}
 	return c.Reply(http.StatusOK, map[string]string{"status": "ready"})
 }

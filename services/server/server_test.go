@@ -65,6 +65,7 @@ func things() *Dialect {
 			{Pattern: "GET /things/{id}/panic", Handle: func(*Call) error { panic("oh") }},
 			{Pattern: "GET /things/{id}/secret", Handle: func(*Call) error { return errors.New("the password is tea") }},
 			{Pattern: "GET /things/{id}/slow", Handle: func(c *Call) error { <-c.Context().Done(); return c.Context().Err() }},
+			{Pattern: "GET /things/{id}/silent", Stream: true, Handle: func(c *Call) error { <-c.Context().Done(); return c.Context().Err() }},
 			{Pattern: "GET /things/{id}/stream", Stream: true, Handle: func(c *Call) error {
 				l := c.Lines()
 				for i := 0; ; i++ {
@@ -105,7 +106,7 @@ func ask(s *Server, method, target, body string, headers ...string) *httptest.Re
 }
 
 func TestErrorsAreOfTheDialect(t *testing.T) {
-	s := newServer(t, Options{MaxBody: 1000, Timeout: 20 * time.Millisecond})
+	s := newServer(t, Options{MaxBody: 1000, Timeout: 20 * time.Millisecond, Silence: 20 * time.Millisecond})
 	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
 	for _, c := range []struct {
 		method, target, body string
@@ -135,6 +136,7 @@ func TestErrorsAreOfTheDialect(t *testing.T) {
 		{"GET", "/things/a/panic", "", nil, 500, `{"oops":"internal"}`},
 		{"GET", "/things/a/secret", "", nil, 500, `{"oops":"internal"}`},
 		{"GET", "/things/a/slow", "", nil, 504, `{"oops":"deadline"}`},
+		{"GET", "/things/a/silent", "", nil, 504, `{"oops":"deadline"}`},
 		{"GET", "/healthz", "", nil, 200, `"ok"`},
 		{"GET", "/readyz", "", nil, 200, `"ready"`},
 		{"GET", "/metrics", "", nil, 200, "memdbd_requests_total{dialect=\"things\",status=\"404\"}"},

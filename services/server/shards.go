@@ -37,8 +37,8 @@ type Shards interface {
 	Secret() []byte
 	// Client asks other nodes.
 	Client() *http.Client
-	// Failed says why this node takes no more requests, nil where it does.
-	Failed() error
+	// Writable says why this node takes no writes for its shards now, nil where it does.
+	Writable() error
 	// Metrics writes the figures of the shards of this node, in the form of Prometheus.
 	Metrics(w io.Writer) error
 }

@@ -6,6 +6,7 @@
 //
 //	memdb-archive.json
 //	memdb.lock
+//	5c1f….end
 //	5c1f…/0000000000000001.segment
 //	5c1f…/000000000000a017.base
 //
@@ -54,6 +55,16 @@ type identity struct {
 	Magic    string `json:"magic"`
 	Version  int    `json:"version"`
 	Database string `json:"database"`
+	// Ends: each timeline has an end record, and one that is missing is damage.
+	Ends bool `json:"ends,omitempty"`
+}
+
+func (id *identity) write(f vfs.FS, dir string) error {
+	b, err := json.MarshalIndent(id, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeWhole(f, dir, identityName, append(b, '\n'))
 }
 
 // Archive is an archive in a folder. One process at a time appends to it; any number read.
@@ -71,6 +82,8 @@ type Archive struct {
 	base     vfs.File
 	baseName string
 	torn     bool // the last frame may have been written in part
+	end      vfs.File
+	had      endRecord // what end says
 	buf      []byte
 }
 
@@ -91,7 +104,8 @@ func (a *Archive) Begin(_ context.Context, database string, t wal.Timeline) (end
 	if err := a.inPlace(); err != nil {
 		return end, err
 	}
-	if err := a.identify(database); err != nil {
+	id, err := a.identify(database)
+	if err != nil {
 		return end, err
 	}
 	if a.held == nil {
@@ -100,17 +114,20 @@ func (a *Archive) Begin(_ context.Context, database string, t wal.Timeline) (end
 		}
 	}
 	a.timeline, a.dir = t, a.fs.PathJoin(a.path, t.String())
-	if err := makeDir(a.fs, a.dir); err != nil {
-		return end, fault.Within(doing(a.path), err)
-	}
-	if err := a.settle(t.String()); err != nil {
-		return end, fault.Within(doing(a.path), err)
-	}
 	at, err := survey(a.fs, a.dir)
-	if err != nil {
-		return end, fault.Within(doing(a.path), err)
+	if err == nil && !id.Ends {
+		err = a.recordEnds(id)
 	}
-	return at.End, nil
+	if err == nil { // before the folder: a timeline without its record is damaged
+		err = a.beginEnd(id, at.End)
+	}
+	if err == nil {
+		err = makeDir(a.fs, a.dir)
+	}
+	if err == nil {
+		err = a.settle(t.String())
+	}
+	return at.End, fault.Within(doing(a.path), err)
 }
 
 // settle notes where the archive and the folder of its timeline are.
@@ -136,34 +153,31 @@ func holder() fsys.Holder {
 }
 
 // identify reads or makes the file that says whose archive this is.
-func (a *Archive) identify(database string) error {
+func (a *Archive) identify(database string) (*identity, error) {
 	id, err := readIdentity(a.fs, a.path)
 	switch {
 	case err == nil && id.Database != database:
-		return &fault.Error{
+		return nil, &fault.Error{
 			Kind: fault.ErrMismatch, What: doing(a.path), Why: fmt.Sprintf("it is that of the database %s, this one is %s", id.Database, database),
 			Do: "choose another folder: each database has an archive of its own",
 		}
 	case err == nil || !errors.Is(err, fs.ErrNotExist):
-		return err
+		return id, err
 	}
 	names, err := a.fs.List(a.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fault.Within(doing(a.path), err)
+		return nil, fault.Within(doing(a.path), err)
 	}
 	for _, name := range names {
 		if name != identityName+".new" && name != "memdb.lock" && name != "memdb.holder" {
-			return &fault.Error{Kind: fault.ErrNotDatabase, What: doing(a.path), Why: "the folder holds other files and no archive", Do: "name another folder, or an empty one"}
+			return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doing(a.path), Why: "the folder holds other files and no archive", Do: "name another folder, or an empty one"}
 		}
 	}
 	if err := makeDir(a.fs, a.path); err != nil {
-		return fault.Within(doing(a.path), err)
+		return nil, fault.Within(doing(a.path), err)
 	}
-	b, err := json.MarshalIndent(identity{identityMagic, version, database}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return fault.Within(doing(a.path), writeWhole(a.fs, a.path, identityName, append(b, '\n')))
+	id = &identity{identityMagic, version, database, true}
+	return id, fault.Within(doing(a.path), id.write(a.fs, a.path))
 }
 
 func readIdentity(f vfs.FS, dir string) (*identity, error) {
@@ -260,8 +274,10 @@ func (a *Archive) appendBatches(f *wal.Frame) (err error) {
 		err = a.segment.Sync()
 	}
 	a.written += n
-	a.torn = err != nil
-	return err
+	if a.torn = err != nil; a.torn {
+		return err
+	}
+	return a.reached(f)
 }
 
 // create makes a file whose bytes go to the disk as they come, and not all with its sync, which the log of
@@ -312,7 +328,10 @@ func (a *Archive) appendBase(f *wal.Frame) (err error) {
 	if err := a.fs.Rename(a.fs.PathJoin(a.dir, name), whole); err != nil {
 		return err
 	}
-	return fsys.SyncDir(a.fs, a.dir)
+	if err := fsys.SyncDir(a.fs, a.dir); err != nil {
+		return err
+	}
+	return a.reached(f)
 }
 
 func (a *Archive) endBase() {
@@ -326,7 +345,7 @@ func (a *Archive) endBase() {
 func (a *Archive) Close() error {
 	a.endSegment()
 	a.endBase()
-	err := a.place.Close()
+	err := errors.Join(a.closeEnd(), a.place.Close())
 	if a.held != nil {
 		err = errors.Join(err, a.held.Close())
 	}
@@ -339,7 +358,7 @@ func fileName(number uint64, suffix string) string { return fmt.Sprintf("%016x%s
 // numbers are those in the names of files with a suffix, rising.
 func numbers(f vfs.FS, dir, suffix string) ([]uint64, error) {
 	names, err := f.List(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var all []uint64

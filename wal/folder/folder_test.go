@@ -67,7 +67,7 @@ func follow(t *testing.T, fs vfs.FS, at wal.Position) (wal.Position, error) {
 	defer func() { _ = c.Close() }()
 	for {
 		f, err := c.Next(t.Context(), at)
-		if errors.Is(err, io.EOF) {
+		if _, short := errors.AsType[*wal.ShortError](err); errors.Is(err, io.EOF) && !short {
 			return at, nil
 		}
 		if err != nil {
@@ -368,5 +368,107 @@ func TestArchiveMoved(t *testing.T) {
 				t.Errorf("begin: %v", err)
 			}
 		})
+	}
+}
+
+// TestShortArchive verifies that whoever follows an archive to its end is told when the archive has less
+// than it had, whatever is gone.
+func TestShortArchive(t *testing.T) {
+	dir := "/a/" + line.String() + "/"
+	first, last := dir+fileName(1, segmentSuffix), dir+fileName(5, segmentSuffix)
+	change := func(t *testing.T, fs vfs.FS, name string, to func(b []byte) []byte) {
+		t.Helper()
+		writeFile(t, fs, name, to(readFile(t, fs, name)))
+	}
+	remove := func(t *testing.T, fs vfs.FS, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if err := fs.RemoveAll(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	other := func(b []byte) []byte { // whole, and not what was archived
+		f := batches(8, 9)
+		f.Batches[1][0] ^= 1
+		old, err := batches(8, 9).Append(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err = f.Append(b[:len(b)-len(old)]); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for _, c := range []struct {
+		name string
+		harm func(t *testing.T, fs vfs.FS)
+	}{
+		{"the last frame is flipped", func(t *testing.T, fs vfs.FS) {
+			change(t, fs, last, func(b []byte) []byte { b[len(b)-3] ^= 1; return b })
+		}},
+		{"the head of the last frame is flipped", func(t *testing.T, fs vfs.FS) {
+			change(t, fs, last, func(b []byte) []byte { b[strings.LastIndex(string(b), wal.Magic)+40] ^= 1; return b })
+		}},
+		{"the last frame is cut", func(t *testing.T, fs vfs.FS) { change(t, fs, last, func(b []byte) []byte { return b[:len(b)-1] }) }},
+		{"the last frame is another", func(t *testing.T, fs vfs.FS) { change(t, fs, last, other) }},
+		{"the last segment is empty", func(t *testing.T, fs vfs.FS) { change(t, fs, last, func([]byte) []byte { return nil }) }},
+		{"the last segment is gone", func(t *testing.T, fs vfs.FS) { remove(t, fs, last) }},
+		{"all segments are gone", func(t *testing.T, fs vfs.FS) { remove(t, fs, first, last) }},
+		{"the folder is gone", func(t *testing.T, fs vfs.FS) { remove(t, fs, strings.TrimSuffix(dir, "/")) }},
+		{"the first segment is empty", func(t *testing.T, fs vfs.FS) { change(t, fs, first, func([]byte) []byte { return nil }) }},
+		{"the first segment is gone", func(t *testing.T, fs vfs.FS) { remove(t, fs, first) }},
+		{"the end record is gone", func(t *testing.T, fs vfs.FS) { remove(t, fs, "/a/"+line.String()+endSuffix) }},
+		{"the end record is flipped", func(t *testing.T, fs vfs.FS) {
+			change(t, fs, "/a/"+line.String()+endSuffix, func(b []byte) []byte { b[40] ^= 1; b[40+endSlot] ^= 1; return b })
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fs := vfs.NewMem()
+			for _, frames := range [][]*wal.Frame{{batches(1, 2), batches(3, 4)}, {batches(5, 7), batches(8, 9)}} {
+				a, _ := begin(t, fs)
+				add(t, a, frames...)
+				if err := a.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			wantAt(t, fs, wal.Position{}, 9)
+			c.harm(t, fs)
+			end, err := follow(t, fs, wal.Position{})
+			if _, short := errors.AsType[*wal.ShortError](err); !short && !errors.Is(err, wal.ErrGap) && !errors.Is(err, fault.ErrCorrupt) {
+				t.Errorf("followed to %+v, %v", end, err)
+			}
+			a, _ := begin(t, fs) // the writer goes on from a base
+			add(t, a, base(12, 1)...)
+			wantAt(t, fs, wal.Position{}, 12)
+		})
+	}
+}
+
+// TestUnrecordedEnd verifies that an archive of before end records is followed, and gets a record when it
+// is written again.
+func TestUnrecordedEnd(t *testing.T) {
+	fs := vfs.NewMem()
+	a, _ := begin(t, fs)
+	add(t, a, batches(1, 2))
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&identity{identityMagic, version, database, false}).write(fs, "/a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := fs.Remove("/a/" + line.String() + endSuffix); err != nil {
+		t.Fatal(err)
+	}
+	wantAt(t, fs, wal.Position{}, 2)
+	a, _ = begin(t, fs)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := fs.Remove("/a/" + line.String() + "/" + fileName(1, segmentSuffix)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := follow(t, fs, wal.Position{}); err == nil {
+		t.Error("the loss of a segment is not reported")
 	}
 }

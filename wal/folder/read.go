@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -23,7 +24,10 @@ import (
 type Timeline struct {
 	// ID is the timeline's own, and the name of its folder.
 	ID wal.Timeline
+	// End is what the files have, Had how far the archive reached when it was written last; zero where that
+	// is not recorded, or cannot be read.
 	wal.End
+	Had wal.End
 	// Segments and bases are the files, Bytes what they take.
 	Segments, Bases int
 	Bytes           int64
@@ -49,21 +53,28 @@ func timelines(f vfs.FS, dir string) (database string, all []Timeline, err error
 		return "", nil, fault.Within(doing(dir), err)
 	}
 	for _, name := range names {
+		name, recorded := strings.CutSuffix(name, endSuffix)
 		t, err := wal.ParseTimeline(name)
-		if err != nil {
+		if err != nil || recorded && slices.Contains(names, name) {
 			continue
 		}
 		s, err := survey(f, f.PathJoin(dir, name))
 		if err != nil {
 			return "", nil, fault.Within(doing(dir), err)
 		}
-		one := Timeline{ID: t, End: s.End, Segments: s.segments, Bases: s.bases, Bytes: s.bytes}
-		at := len(all)
-		for at > 0 && cmp.Or(cmp.Compare(all[at-1].Time, one.Time), cmp.Compare(all[at-1].Number, one.Number)) > 0 {
-			at--
+		had, err := readEnd(f, dir, t, id)
+		if err != nil && !errors.Is(err, errEnd) {
+			return "", nil, fault.Within(doing(dir), err)
 		}
-		all = append(all[:at], append([]Timeline{one}, all[at:]...)...)
+		if recorded && had.Number == 0 {
+			continue // the timeline was not begun
+		}
+		one := Timeline{ID: t, End: s.End, Had: had.End, Segments: s.segments, Bases: s.bases, Bytes: s.bytes}
+		all = append(all, one)
 	}
+	slices.SortStableFunc(all, func(a, b Timeline) int {
+		return cmp.Or(cmp.Compare(max(a.Time, a.Had.Time), max(b.Time, b.Had.Time)), cmp.Compare(max(a.Number, a.Had.Number), max(b.Number, b.Had.Number)))
+	})
 	return id.Database, all, nil
 }
 
@@ -185,13 +196,19 @@ type Cursor struct {
 	path   string // of the archive, dir is that of the timeline
 	follow bool
 	begin  *uint64 // see BeginAt
-	file   vfs.File
-	name   string
-	at     int64
+
+	timeline wal.Timeline
+	newest   uint64 // the number of the frame of batches that was read last, and its checksum
+	sum      uint64
+
+	file vfs.File
+	name string
+	at   int64
 }
 
 // Follow begins to read a timeline: the zero Timeline is the one that was written last. With wait the
-// cursor waits for more at the end of the archive; otherwise it returns io.EOF there.
+// cursor waits for more at the end of the archive; otherwise it returns io.EOF there, joined with a
+// *wal.ShortError where the archive had more.
 func Follow(dir string, t wal.Timeline, wait bool) (*Cursor, error) {
 	f, dir := fsys.Named(dir)
 	_, all, err := timelines(f, dir)
@@ -204,8 +221,11 @@ func Follow(dir string, t wal.Timeline, wait bool) (*Cursor, error) {
 		}
 		t = all[len(all)-1].ID
 	}
-	c := &Cursor{fs: f, path: dir, dir: f.PathJoin(dir, t.String()), follow: wait}
+	c := &Cursor{fs: f, path: dir, dir: f.PathJoin(dir, t.String()), follow: wait, timeline: t}
 	if _, err := f.Stat(c.dir); err != nil {
+		if slices.ContainsFunc(all, func(one Timeline) bool { return one.ID == t }) {
+			return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doing(dir), Why: "the folder of the timeline " + t.String() + " is missing", Do: "restore the folder from a copy, or name a backup"}
+		}
 		return nil, &fault.Error{Kind: fault.ErrNotFound, What: doing(dir), Why: "it has nothing of the timeline " + t.String(), Do: "name another archive"}
 	}
 	return c, nil
@@ -225,13 +245,29 @@ func (c *Cursor) Close() error {
 func (c *Cursor) Next(ctx context.Context, after wal.Position) (*wal.Frame, error) {
 	for {
 		f, err := c.next(after)
-		if err == nil || !errors.Is(err, io.EOF) || !c.follow {
+		if err == nil || !errors.Is(err, io.EOF) {
 			return f, err
+		}
+		if !c.follow {
+			return c.ended(after, err)
 		}
 		if err := retry.Sleep(ctx, pollEvery); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// ended is what follows a position at the end of the archive.
+func (c *Cursor) ended(after wal.Position, end error) (*wal.Frame, error) {
+	short := c.short(after)
+	if short == nil {
+		return nil, end
+	}
+	f, err := c.next(after) // it may have come before the record was read
+	if err == nil || !errors.Is(err, io.EOF) {
+		return f, err
+	}
+	return nil, errors.Join(err, short)
 }
 
 // next is Next without waiting.
@@ -292,6 +328,9 @@ func (c *Cursor) first() (*wal.Frame, error) {
 		return nil, c.gap(wal.Position{})
 	}
 	f, err := c.read(fileName(1, segmentSuffix), wal.Position{})
+	if len(segments) > 1 && (errors.Is(err, wal.ErrTorn) || errors.Is(err, io.EOF)) {
+		return nil, c.gap(wal.Position{})
+	}
 	if errors.Is(err, wal.ErrTorn) {
 		err = errors.Join(io.EOF, err)
 	}
@@ -334,6 +373,7 @@ func (c *Cursor) read(name string, after wal.Position) (*wal.Frame, error) {
 			return nil, fault.Within(fmt.Sprintf("%s: %s, byte %d", doing(c.path), c.fs.PathJoin(c.dir, name), c.at), err)
 		}
 		if f.Kind == wal.Batches {
+			c.newest, c.sum = f.Last, r.Sum()
 			if f.Last <= after.Number {
 				c.at += r.Offset()
 				continue
@@ -398,15 +438,11 @@ func (c *Cursor) BeginAt(base uint64) { c.begin = &base }
 // Before is the position before the frame that has the commit of an LSN, or the one behind it. It is
 // wal.ErrGap where no such frame is there.
 func (c *Cursor) Before(lsn uint64) (wal.Position, error) {
-	t, err := wal.ParseTimeline(c.fs.PathBase(c.dir))
-	if err != nil {
-		return wal.Position{}, err
-	}
 	all, err := numbers(c.fs, c.dir, segmentSuffix)
 	if err != nil {
 		return wal.Position{}, fault.Within(doing(c.path), err)
 	}
-	at := wal.Position{Timeline: t}
+	at := wal.Position{Timeline: c.timeline}
 	for _, first := range all {
 		reached := false
 		err := eachHead(c.fs, c.fs.PathJoin(c.dir, fileName(first, segmentSuffix)), func(h *wal.Frame, _ int64) {

@@ -276,6 +276,35 @@ func TestNodeCutOff(t *testing.T) {
 	ns.wantAll(acked)
 }
 
+// TestNodeWritable verifies that a node says that it takes no writes while it cannot renew its leases, reaches nobody, or
+// its logs are full, and that it takes them again afterwards.
+func TestNodeWritable(t *testing.T) {
+	ns := newNodes(t)
+	a := ns.start("a")
+	until(t, "a owns everything", ns.all("a"))
+	until(t, "a takes writes", func() bool { return a.Writable() == nil })
+	for _, f := range []ram.Faults{{Leaderless: true}, {Cut: true}, {Full: true}} {
+		what := fmt.Sprintf("%+v", f)
+		a.client.Fail(f)
+		if f.Full { // which is seen by who writes
+			write := func(db *engine.DB) error {
+				_, err := db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea"}, nil)
+				return err
+			}
+			if err := ns.use("ada", write); err == nil {
+				t.Errorf("%s: a write was taken", what)
+			}
+		}
+		until(t, what+": a takes no writes", func() bool { return errors.Is(a.Writable(), memory.ErrUnavailable) })
+		a.client.Fail(ram.Faults{})
+		until(t, what+" is over: a owns everything", ns.all("a"))
+		until(t, what+" is over: a takes writes", func() bool { return a.Writable() == nil })
+	}
+	if free, reserve := a.Disk(); free == 0 || reserve == 0 {
+		t.Errorf("%d bytes are free, %d are kept", free, reserve)
+	}
+}
+
 // TestNodeLeaderless: while leases cannot be renewed their holder answers reads, and says how old they may be; then it
 // holds its shards again.
 func TestNodeLeaderless(t *testing.T) {

@@ -143,7 +143,7 @@ func imports(c *server.Call) error {
 	case errors.Is(err, errDocument):
 		return invalid("%v; what came before it is stored", err)
 	case err != nil:
-		return err
+		return server.OfBody("import", err)
 	}
 	out := Imported{
 		Fragments: r.Imported[exchange.TypeMemory], Entities: r.Imported[graph.TypeEntity], Relations: r.Imported[graph.TypeRelation],

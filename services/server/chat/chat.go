@@ -318,14 +318,14 @@ func (p *proxy) send(c *server.Call, method, path string, body []byte) (*http.Re
 // hop are headers that belong to one connection, or that this server says itself.
 var hop = map[string]bool{
 	"Connection": true, "Keep-Alive": true, "Proxy-Authenticate": true, "Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
-	"Content-Length": true, "Set-Cookie": true, "X-Request-Id": true, "Cache-Control": true, "Server": true, "Date": true,
+	"Content-Length": true, "Set-Cookie": true, "X-Request-Id": true, "Cache-Control": true, "Server": true, "Date": true, "Vary": true,
 }
 
 // relay passes an answer through as it comes, and lets the listener hear it.
 func relay(c *server.Call, reply *http.Response, listener io.Writer) error {
 	h := c.W.Header()
 	for name, values := range reply.Header {
-		if !hop[name] {
+		if !hop[name] && !strings.HasPrefix(name, "Access-Control-") { // which pages may read it is not the provider's word
 			h[name] = values
 		}
 	}

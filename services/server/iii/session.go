@@ -222,6 +222,14 @@ func (s *session) invoke(ctx context.Context, f *frame) error {
 	return nil
 }
 
+// bounded calls the function of an invocation within the bounds of a request over HTTP.
+func (s *session) bounded(ctx context.Context, f *frame) (any, error) {
+	if err := server.CheckJSON(f.Data); err != nil {
+		return nil, err
+	}
+	return s.o.Functions.Invoke(server.Bounded(ctx), s.call, f.FunctionID, f.Data)
+}
+
 // answer calls the function of an invocation. What it does goes on when the connection ends.
 func (s *session) answer(f *frame) *frame {
 	out := &frame{Type: typeInvocationResult, InvocationID: f.InvocationID, FunctionID: f.FunctionID}
@@ -233,7 +241,7 @@ func (s *session) answer(f *frame) *frame {
 	defer cancel()
 	var result any
 	var err error
-	if p := panics.Catch("calls "+f.FunctionID, func() { result, err = s.o.Functions.Invoke(ctx, s.call, f.FunctionID, f.Data) }); p != nil {
+	if p := panics.Catch("calls "+f.FunctionID, func() { result, err = s.bounded(ctx, f) }); p != nil {
 		err = p
 	}
 	if err == nil {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -67,14 +69,88 @@ func (h *hosts) serve(c *server.Call) error {
 	if err != nil {
 		return err
 	}
+	if version := c.R.Header.Get(versionHeader); bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) && version != "" && version != batchVersion {
+		return server.Fail(http.StatusBadRequest, "invalid", "the protocol %.20q has no batches; send each message by itself", version)
+	}
 	s, err := h.of(c, key)
 	if err != nil {
 		return err
 	}
 	r := c.R.WithContext(context.WithValue(c.Context(), forRequest{}, s.sdk))
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	h.handler.ServeHTTP(c.W, r)
-	return nil
+	w := &inProtocol{ResponseWriter: c.W}
+	h.handler.ServeHTTP(w, r)
+	return w.end(c, body)
+}
+
+const (
+	// versionHeader has the revision of the protocol that a client speaks, and batchVersion is the only one
+	// that has batches. A client without the header speaks that one.
+	versionHeader = "Mcp-Protocol-Version"
+	batchVersion  = "2025-03-26"
+	// noMethod is how the library says that it does not know a method.
+	noMethod = "JSON RPC not handled"
+)
+
+// inProtocol holds back an answer that is plain text and no message of the protocol.
+type inProtocol struct {
+	http.ResponseWriter
+	status int // of the answer that is held back, 0 for none
+	text   bytes.Buffer
+}
+
+// WriteHeader holds the status of an error in plain text back.
+func (w *inProtocol) WriteHeader(status int) {
+	if status >= http.StatusBadRequest && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		w.status = status
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *inProtocol) Write(b []byte) (int, error) {
+	if w.status != 0 {
+		return w.text.Write(b)
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *inProtocol) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// end answers in the protocol what was held back.
+func (w *inProtocol) end(c *server.Call, body []byte) error {
+	if w.status == 0 {
+		return nil
+	}
+	text := strings.TrimSpace(w.text.String())
+	if !strings.HasPrefix(text, noMethod) {
+		return server.Fail(w.status, "invalid", "%s", text)
+	}
+	var message struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if err := json.Unmarshal(body, &message); err != nil { // a batch
+		return server.Fail(w.status, "invalid", "%s", text)
+	}
+	if len(message.ID) == 0 { // a notification, which nobody is told about
+		return c.Reply(http.StatusAccepted, nil)
+	}
+	return c.Reply(http.StatusOK, answered{Version: "2.0", ID: message.ID, Error: &rpcError{Code: -32601, Message: fmt.Sprintf("there is no method %.100q", message.Method)}})
+}
+
+// answered is an answer of JSON-RPC that is an error.
+type answered struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Error   *rpcError       `json:"error"`
+}
+
+type rpcError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    any    `json:"data,omitempty"`
 }
 
 // asked is what the URL and the key of a request say.
@@ -127,11 +203,6 @@ func fail(w http.ResponseWriter, _ *http.Request, f *server.Failure) {
 		Code      string `json:"code"`
 		RequestID string `json:"request_id"`
 	}
-	type told struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-		Data    data   `json:"data"`
-	}
 	code := -32000
 	switch {
 	case f.Status == http.StatusBadRequest:
@@ -139,7 +210,7 @@ func fail(w http.ResponseWriter, _ *http.Request, f *server.Failure) {
 	case f.Status >= http.StatusInternalServerError:
 		code = -32603
 	}
-	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": told{code, f.Message, data{f.Code, f.RequestID}}})
+	b, err := json.Marshal(answered{"2.0", nil, &rpcError{code, f.Message, data{f.Code, f.RequestID}}})
 	if err != nil {
 		b = []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"the server failed"}}`)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -126,15 +127,31 @@ const version = "1"
 // hasOwner reports whether what belongs to a user and an agent is in reach.
 func (o *Options) hasOwner() bool { return !o.OnlyRun && o.Scope.Owner() != (memory.Owner{}) }
 
-// guard has a panic of a tool be an error of that call.
+// guard has a panic of a tool be an error of that call, and marks answers of a damaged database.
 func (h *host) guard(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (result sdk.Result, err error) {
 		if caught := panics.Catch("answers "+method, func() { result, err = next(ctx, method, r) }); caught != nil {
 			h.Logger.Error("a call panicked", "method", method, "error", caught)
 			return nil, errors.New("the server failed; its log says why")
 		}
+		if of, ok := result.(*sdk.CallToolResult); ok && err == nil {
+			h.mark(of)
+		}
 		return result, err
 	}
+}
+
+// mark tells the model and its program that an answer of a damaged database may be incomplete.
+func (h *host) mark(r *sdk.CallToolResult) {
+	n := h.db.Damage().Unreadable
+	if n == 0 {
+		return
+	}
+	if r.Meta == nil {
+		r.Meta = sdk.Meta{}
+	}
+	r.Meta["unreadable"] = n
+	r.Content = append(r.Content, &sdk.TextContent{Text: fmt.Sprintf("The database is damaged: %d things in it cannot be read. This answer may be incomplete.", n)})
 }
 
 // told is what a model is told of an error.

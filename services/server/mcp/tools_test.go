@@ -274,7 +274,7 @@ func TestHTTP(t *testing.T) {
 		return r.Status + " " + string(b)
 	}
 	for _, c := range []struct{ query, body, want string }{
-		{"", `{}`, "400 Bad Request " + `{"error":{"code":-32600`},
+		{"", `{}`, "400 Bad Request " + `{"jsonrpc":"2.0","id":null,"error":{"code":-32600`},
 		{"?user=ada&user=bob", `{}`, "-32600"},
 		{"?user=", `{}`, "-32600"},
 		{"?owner=ada", `{}`, "owner"},

@@ -135,6 +135,7 @@ func tail(a *ask) error {
 	limit := value[int](a, "limit")
 	return a.list(func(s *stream) error {
 		if o.Follow {
+			a.Idles()
 			if err := s.begin(); err != nil {
 				return err
 			}

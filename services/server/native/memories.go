@@ -127,16 +127,13 @@ type storedOrNot struct {
 	Error string `json:"error,omitempty"`
 }
 
-// maxBatch bounds the memories of a batch, which is one commit.
-const maxBatch = 10_000
-
 func storeMany(a *ask) error {
 	b, err := decoded[batch](a)
 	if err != nil {
 		return err
 	}
-	if len(b.Memories) == 0 || len(b.Memories) > maxBatch {
-		return invalid("store memories", fmt.Sprintf("there are %d, and a batch has 1 to %d", len(b.Memories), maxBatch), "")
+	if len(b.Memories) == 0 {
+		return invalid("store memories", "there are none", "give at least one")
 	}
 	o := &memory.StoreOptions{Upsert: value[bool](a, "upsert"), NoDedup: value[bool](a, "no_dedup"), SkipInvalid: value[bool](a, "skip_invalid")}
 	all := make([]memory.Memory, len(b.Memories))

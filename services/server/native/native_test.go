@@ -85,7 +85,7 @@ func TestCalls(t *testing.T) {
 		{"POST", "/memories?session=s1", `{"user":"ada","run":"s2","text":"x"}`, 400, `differ`},
 		{"POST", "/memories?session=s1&channel=web", `{"user":"ada","text":"said in a session"}`, 201, `"message_id"`},
 		{"POST", "/memories/batch", `{"memories":[{"user":"ada","text":"one"},{"user":"ada","text":"two","run":"r"}]}`, 200, `"results":[{`},
-		{"POST", "/memories/batch", `{"memories":[]}`, 400, `batch has 1 to`},
+		{"POST", "/memories/batch", `{"memories":[]}`, 400, `there are none`},
 		{"POST", "/memories/batch", `{"memories":[{"user":"ada","texts":"one"}]}`, 400, `texts`},
 		{"POST", "/memories/batch?skip_invalid=true", `{"memories":[{"user":"ada","text":"three"},{"user":"ada","text":"four","importance":7}]}`, 200, `"error":"`},
 		{"GET", "/memories?user=ada&limit=2", "", 200, `{"end":true,"count":2,"next":"`},

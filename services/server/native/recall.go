@@ -225,6 +225,7 @@ func recall(a *ask) error {
 	if err != nil {
 		return err
 	}
+	out.Unreadable = max(out.Unreadable, r.Unreadable)
 	for _, h := range r.Hits {
 		out.Hits = append(out.Hits, exchange.NewHit(h, q))
 		if of != nil {

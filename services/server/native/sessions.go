@@ -192,7 +192,7 @@ func saveSession(a *ask) error {
 	if err != nil {
 		return err
 	}
-	body, err := a.Body()
+	body, err := a.Values()
 	if err != nil {
 		return err
 	}

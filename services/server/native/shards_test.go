@@ -89,7 +89,7 @@ func (m *member) Where(_ context.Context, shard int, anew bool) (string, error) 
 
 func (m *member) Secret() []byte          { return []byte("of the cluster") }
 func (m *member) Client() *http.Client    { return m.w.client }
-func (m *member) Failed() error           { return nil }
+func (m *member) Writable() error         { return nil }
 func (m *member) Metrics(io.Writer) error { return nil }
 
 func newWorld(t *testing.T, shards, nodes int, keyed bool) *world {

@@ -65,6 +65,9 @@ func (s *stream) finish() error {
 	if s.lines == nil {
 		s.lines = s.a.Lines()
 	}
+	if s.a.DB != nil { // nil where the parts of all shards are merged, which say it themselves
+		s.end.Unreadable = max(s.end.Unreadable, s.a.DB.Damage().Unreadable)
+	}
 	last := s.last
 	if last == nil {
 		last = s.end

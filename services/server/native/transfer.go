@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/exchange/move"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
 func transfers() []route {
@@ -53,7 +54,9 @@ func export(a *ask) error {
 		if err != nil {
 			return err
 		}
-		s.last = exportEnd{exchange.TypeEnd, true, exchange.NewExported(r)}
+		end := exportEnd{exchange.TypeEnd, true, exchange.NewExported(r)}
+		end.Unreadable = max(end.Unreadable, a.DB.Damage().Unreadable)
+		s.last = end
 		return nil
 	})
 }
@@ -101,7 +104,7 @@ func load(a *ask) error {
 		return invalid("import", at.Error(), "mend the line, and import again; what stood before it is stored")
 	}
 	if err != nil {
-		return err
+		return server.OfBody("import", err)
 	}
 	out := exchange.NewImported(r, error.Error)
 	out.Seconds = a.now().Sub(began).Seconds()

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// TestRightsAreComplete verifies that the table of rights has exactly the commands that can be run.
+func TestRightsAreComplete(t *testing.T) {
+	root := (&app{console: console{getenv: func(string) string { return "" }}}).root()
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	seen := []string{"__complete", "__completeNoDesc"} // which the library adds while it runs one
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		name := nameOf(cmd)
+		seen = append(seen, name)
+		if rights[name] == 0 {
+			t.Errorf("%q is not in the table of rights", name)
+		}
+		if names := namesVerbs(cmd) && rights[name] != OnClient; names && rights[name] != Anyone && cmd.Args(cmd, []string{"x"}) != nil {
+			t.Errorf("%q only names other commands, and has the right %v", name, rights[name])
+		}
+		for _, below := range cmd.Commands() {
+			walk(below)
+		}
+	}
+	walk(root)
+	for name := range rights {
+		if !slices.Contains(seen, name) {
+			t.Errorf("the table of rights has %q, and there is no such command", name)
+		}
+	}
+	for _, name := range slices.Concat(undoes, ofOwner) {
+		if rights[name] == 0 {
+			t.Errorf("there is no command %q", name)
+		}
+	}
+	for _, list := range [][]string{beyondScope, beyondRun} {
+		for _, name := range list {
+			if !slices.ContainsFunc(seen, func(verb string) bool {
+				cmd, _, err := root.Find(splitWords(verb))
+				return err == nil && cmd.Flags().Lookup(name) != nil
+			}) {
+				t.Errorf("no command has --%s", name)
+			}
+		}
+	}
+}
+
+func splitWords(s string) []string {
+	all, err := words(s)
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
