@@ -170,7 +170,7 @@ func TestAPIKeysAdopted(t *testing.T) {
 // TestAPIKeysOldFileDamaged verifies that an old file of keys that is empty, cut, a link or a folder lets nobody in.
 func TestAPIKeysOldFileDamaged(t *testing.T) {
 	file, works, revoked := keyFileOf(t)
-	for n := 0; n < len(file); n++ {
+	for n := range file {
 		err := apikeys.CheckLines(file[:n])
 		whole := n > 0 && (file[n-1] == '\n' || file[n] == '\n')
 		if (err == nil) != whole {
