@@ -8,6 +8,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,23 +57,18 @@ type Server struct {
 }
 
 // Serve listens for memdbctl on the socket of a path; the empty path is one in the folder of the
-// database, or, where that has too long a name for a socket, one in a new temporary folder. Close
+// database or beside its one file, or, where that has too long a name for a socket, one in a new temporary folder. Close
 // the server before the database.
 //
-// It returns ErrInvalid for a database in memory or in one file, and for a path that is too long (103 bytes on
+// It returns ErrInvalid for a database in memory, and for a path that is too long (103 bytes on
 // some systems), and ErrLocked where a living program listens there already.
 func Serve(db *engine.DB, path string) (*Server, error) {
 	const doing = "serve the database"
-	if db.Form() == engine.FormFile {
-		return nil, &memory.Error{
-			Kind: memory.ErrInvalid, What: doing, Why: "it is one file, beside which there is no folder for a socket",
-			Do: "close it for memdbctl, or make a folder of it: memdbctl convert SRC DEST",
-		}
-	}
-	if db.Dir() == "" {
+	place := cmp.Or(db.Dir(), db.File())
+	if place == "" {
 		return nil, &memory.Error{Kind: memory.ErrInvalid, What: doing, Why: "it is in memory, where nobody finds it", Do: "open one in a folder"}
 	}
-	dir, err := filepath.Abs(db.Dir())
+	dir, err := filepath.Abs(place)
 	if err != nil {
 		return nil, &memory.Error{Kind: memory.ErrFailed, What: doing, Cause: err}
 	}

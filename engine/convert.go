@@ -75,7 +75,10 @@ func Convert(ctx context.Context, from, to string, o *Options) (c Converted, err
 		}
 		return c, fault.Within(doingConvert+from, err)
 	}
-	return co.prove(ctx)
+	if c, err = co.prove(ctx); err == nil && db.apiKeys.lines != nil {
+		err = co.adopt(ctx)
+	}
+	return c, err
 }
 
 // unused refuses a name that something has.
@@ -106,6 +109,10 @@ func (co *converting) identity() (content []byte, timeline uuid.UUID, err error)
 	id := *co.db.identity
 	id.Parent = &Origin{Timeline: timelineOf(co.db.store).String(), LSN: co.db.LSN()}
 	id.Timeline, id.Created, id.Replica, id.Logged = timeline.String(), true, false, false
+	if co.db.apiKeys.broken != nil && id.KeysSince == nil {
+		now := co.db.clock().UTC()
+		id.KeysSince = &now
+	}
 	content, err = id.encode()
 	return content, timeline, err
 }
@@ -214,4 +221,13 @@ func (co *converting) prove(ctx context.Context) (c Converted, err error) {
 	files, err := made.files()
 	c.Form, c.Bytes = made.Form(), files.sum()
 	return c, err
+}
+
+// adopt gives the new database the keys that an older memdbd kept in a file.
+func (co *converting) adopt(ctx context.Context) error {
+	made, err := openEither(co.to, &Options{MaxFileBytes: co.opts.MaxFileBytes, DiskReserve: co.opts.DiskReserve, Clock: co.opts.Clock}, &tuning{fs: co.files})
+	if err != nil {
+		return err
+	}
+	return errors.Join(made.APIKeys().Adopt(ctx, co.db.apiKeys.lines), made.Close())
 }

@@ -88,6 +88,7 @@ type DB struct {
 	erasing atomic.Pointer[erasure] // one that has begun; changed under turn, or the writer lock
 
 	due      due
+	apiKeys  apiKeys
 	archives archives
 	opening  opening
 	life     life

@@ -36,7 +36,8 @@ const LayoutVersion = layoutVersion
 // The file that marks a folder as a database and says how to read it.
 const (
 	identityName = "memdb.json"
-	identityTemp = identityName + ".new"
+	tempSuffix   = ".new"
+	identityTemp = identityName + tempSuffix
 	// maxIdentity bounds what is read of it.
 	maxIdentity = 64 << 10
 )
@@ -59,6 +60,9 @@ type identity struct {
 	Replica bool `json:"replica,omitempty"`
 	// Logged says that the folder is what a log comes to, see [OpenLogged].
 	Logged bool `json:"logged,omitempty"`
+	// KeysSince is when the first API key of the database was made; nil: there never was one. It is recorded here,
+	// apart from the keys, so that keys which are missing are damage.
+	KeysSince *time.Time `json:"keys_since,omitempty"`
 	// Checksum is the CRC-32C of the file, with zeros in its place.
 	Checksum string `json:"checksum"`
 }
@@ -141,12 +145,7 @@ func newerLayout(dir string, layout int) error {
 const identityWayOn = "restore that file from a backup of the folder; or open the database once with Salvage (memdbctl --salvage), which takes the copy in its store; or make a new database of all that can be read: memdbctl rescue SRC DEST"
 
 func readFile(f vfs.FS, path string) ([]byte, error) {
-	file, err := f.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(io.LimitReader(file, maxIdentity))
-	return b, errors.Join(err, file.Close())
+	return readBounded(f, path, maxIdentity)
 }
 
 // write replaces the file in one step.
@@ -159,8 +158,11 @@ func (id *identity) write(f vfs.FS, dir string) error {
 }
 
 // writeIdentity replaces the content of the file in one step.
-func writeIdentity(f vfs.FS, dir string, b []byte) error {
-	temp := f.PathJoin(dir, identityTemp)
+func writeIdentity(f vfs.FS, dir string, b []byte) error { return replaceFile(f, dir, identityName, b) }
+
+// replaceFile replaces the content of a file in one step.
+func replaceFile(f vfs.FS, dir, name string, b []byte) error {
+	temp := f.PathJoin(dir, name+tempSuffix)
 	file, err := f.Create(temp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -172,7 +174,7 @@ func writeIdentity(f vfs.FS, dir string, b []byte) error {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if err := f.Rename(temp, f.PathJoin(dir, identityName)); err != nil {
+	if err := f.Rename(temp, f.PathJoin(dir, name)); err != nil {
 		return err
 	}
 	return fsys.SyncDir(f, dir)

@@ -153,7 +153,18 @@ func notWithin(ctx context.Context, db *DB, doing string) error {
 	if a.opened() && a.db == db {
 		return fault.Invalid(doing, "the request that it is a part of has written something, and holds the writer lock", "make it the only change of the request")
 	}
-	return nil
+	return mayWrite(ctx, doing)
+}
+
+// ReadOnly returns a context with which every call that changes a database fails with ErrReadOnly.
+func ReadOnly(ctx context.Context) context.Context { return part.ReadOnly(ctx, true) }
+
+// mayWrite refuses a write under a context of ReadOnly.
+func mayWrite(ctx context.Context, doing string) error {
+	if !part.IsReadOnly(ctx) {
+		return nil
+	}
+	return &fault.Error{Kind: fault.ErrReadOnly, What: doing, Why: "the caller may only read", Do: "use a key that is not read-only"}
 }
 
 // AfterCommit has fn called once the attempt of a context has committed, and reports whether there

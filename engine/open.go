@@ -73,13 +73,18 @@ func Open(dir string, o *Options) (*DB, error) {
 // openEither opens a folder or a file.
 func openEither(path string, o *Options, t *tuning) (*DB, error) {
 	one, err := isFile(t.fs, path)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case one:
-		return openFile(t.fs, path, o, t)
 	}
-	return open(path, o, t)
+	form := open
+	if one {
+		form = func(path string, o *Options, t *tuning) (*DB, error) { return openFile(t.fs, path, o, t) }
+	}
+	db, err := form(path, o, t)
+	if err == nil {
+		db.adoptKeys(t.fs, path, one, false)
+	}
+	return db, err
 }
 
 // OpenMemory makes a database that lives in memory, and ends when it is closed. It does all
@@ -398,8 +403,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	if err := db.adopted(id, changed); err != nil {
 		return err
 	}
-	db.identity = id
-	db.settings.Store(&id.Settings)
+	db.setIdentity(id)
 	db.opening.lsn = db.writer.applied
 	db.syncer = store.NewSyncer(db.writer.applied, db.points.publish, db.syncLog)
 	if err := db.points.publish(db.newPoint(db.writer.applied)); err != nil {

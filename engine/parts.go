@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
@@ -32,7 +33,7 @@ import (
 // their lines are exported. To add one is a package of its own, its line here, and a
 // handle for its users such as [DB.KV].
 func newParts(ageing *policy.Part) []part.Part {
-	return []part.Part{entries.Part{}, ageing, &sessions.Part{}, &graph.Part{}, usage.Part{}, notes.Part{}, requests.Part{}}
+	return []part.Part{entries.Part{}, ageing, &sessions.Part{}, &graph.Part{}, usage.Part{}, notes.Part{}, requests.Part{}, new(apikeys.Part)}
 }
 
 // KV is the key-value store: each call is its own transaction.
@@ -228,6 +229,16 @@ func (db *DB) partKinds() (kinds []byte) {
 		}
 	}
 	return kinds
+}
+
+// lasts reports whether a kind of keys is one that a reset leaves as it is.
+func (db *DB) lasts(kind byte) bool {
+	for _, p := range db.parts {
+		if _, ok := p.(part.Lasting); ok && slices.Contains(p.Kinds(), part.Kind(kind)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Line is one line of an export about something that is no memory. See [Tx.Lines].

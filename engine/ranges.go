@@ -300,7 +300,7 @@ func (db *DB) applySwept(fill func(*pebble.Batch, kv.Reader) error) error {
 // Reset deletes everything: memories, vectors, history, entries, statistics, and
 // the log up to here, in one commit, and returns how many memories there were.
 // Open Views go on to see what they saw. What stays are the database's settings,
-// its vector spaces, and the names of users, agents and runs, whose numbers are
+// its vector spaces, the keys of its server, and the names of users, agents and runs, whose numbers are
 // never reused; to be rid of those too, delete the folder.
 func (db *DB) Reset(ctx context.Context) (n int, err error) {
 	if ctx, err = db.apart(ctx, "reset"); err != nil {
@@ -346,10 +346,10 @@ func (tx *Tx) reset() (int, error) {
 	ks := tx.state.Keys
 	for _, kind := range ks.Kinds() {
 		lower, upper := ks.Span(kind)
-		switch kind {
-		case layout.KindName:
+		switch {
+		case kind == layout.KindName, tx.db.lasts(kind):
 			continue
-		case layout.KindLog:
+		case kind == layout.KindLog:
 			upper = ks.LSN(layout.KindLog, tx.state.LSN)
 		}
 		if err := tx.wrote(tx.batch.DeleteRange(lower, upper, nil)); err != nil {

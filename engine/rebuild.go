@@ -472,8 +472,7 @@ func (db *DB) noteAnalyzer() error {
 	if err := db.keepIdentity(&id); err != nil {
 		return fault.Within("note the analyzer in "+identityName, err)
 	}
-	db.identity = &id
-	db.settings.Store(&id.Settings)
+	db.setIdentity(&id)
 	return nil
 }
 
@@ -562,8 +561,7 @@ func (db *DB) moveAnalyzer(ctx context.Context) error {
 	if err := db.keepIdentity(&id); err != nil {
 		return fault.Within("note the language in "+identityName, err)
 	}
-	db.identity = &id
-	db.settings.Store(&id.Settings)
+	db.setIdentity(&id)
 	db.tables.Words.Analyzer.Store(newest)
 	return nil
 }

@@ -82,6 +82,7 @@ func OpenRemains(ctx context.Context, dir, beside string, o *Options) (*Remains,
 	if r.DB, err = open(r.dir, o, &tuning{fs: to, mends: true, keepsExpired: true}); err != nil {
 		return nil, errors.Join(err, to.RemoveAll(r.dir))
 	}
+	r.adoptKeys(fs, dir, r.file != nil, true)
 	return r, nil
 }
 
@@ -210,6 +211,8 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 		if id, err = newIdentity(o, db.clock()); err != nil {
 			return nil, err
 		}
+		now := db.clock().UTC()
+		id.KeysSince = &now // nothing tells that it had none
 	}
 	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
 	if err != nil {

@@ -217,6 +217,9 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 // done behind the writers, on the indexes, is too far behind.
 func (db *DB) admit(ctx context.Context) (release func(), err error) {
 	const doing = "write"
+	if err := mayWrite(ctx, doing); err != nil {
+		return nil, err
+	}
 	if release, err = db.enter(doing); err != nil {
 		return nil, err
 	}

@@ -73,6 +73,13 @@ func RescueInto(ctx context.Context, left *engine.Remains, db *engine.DB) (r Res
 	if err := r.copy(ctx, left.DB, db); err != nil {
 		return r, err
 	}
+	lost, err := left.CopyAPIKeys(ctx, db)
+	if err != nil {
+		return r, err
+	}
+	if lost != nil {
+		r.lose("the API keys of the server, which refuses every request until a new one is made: memdbd key add --admin", 1, lost.Error())
+	}
 	r.Notes, err = db.Memories().Count(ctx, memory.ListQuery{AllScopes: true, Filter: filter.Eq("kind", string(memory.KindNote))})
 	return r, err
 }

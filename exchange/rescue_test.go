@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -174,6 +176,33 @@ func TestRescueOfATable(t *testing.T) {
 		if lost > 0 && len(r.Lost) == 0 || lost > len(want)*3/4 {
 			t.Errorf("byte %d of %d: %d of %d lines are lost, and told of: %v", at, len(table), lost, len(want), r.Lost)
 		}
+	}
+}
+
+// TestRescueKeys verifies that a rescue brings the API keys along.
+func TestRescueKeys(t *testing.T) {
+	from, to := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "rescued")
+	db, err := engine.Open(from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, _, err := apikeys.Open(db.APIKeys(), time.Now).Add(t.Context(), apikeys.Rights{Admin: true})
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Rescue(t.Context(), from, to, nil); err != nil || len(r.Lost) > 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if db, err = engine.Open(to, nil); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	k := apikeys.Open(db.APIKeys(), time.Now)
+	if key, needed, err := k.Find(secret); err != nil || !needed || !key.Admin {
+		t.Errorf("the key: %+v, %v, %v", key, needed, err)
+	}
+	if _, needed, err := k.Find(""); !needed || err == nil {
+		t.Errorf("without a key: %v, %v", needed, err)
 	}
 }
 

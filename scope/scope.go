@@ -2,6 +2,9 @@
 package scope
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -33,6 +36,20 @@ func (o Owner) Scope() Scope { return Scope{User: o.User, Agent: o.Agent} }
 // Owner returns the owner of what is stored with this scope. The scope of only a run has the
 // empty Owner.
 func (s Scope) Owner() Owner { return Owner{User: s.User, Agent: s.Agent} }
+
+// Describe returns a scope for people, such as: user "ada", run "r1".
+func Describe(s Scope) string {
+	var all []string
+	for _, f := range []struct{ what, value string }{{"user", s.User}, {"agent", s.Agent}, {"run", s.Run}} {
+		if f.value != "" {
+			all = append(all, fmt.Sprintf("%s %q", f.what, f.value))
+		}
+	}
+	if len(all) == 0 {
+		return "everyone"
+	}
+	return strings.Join(all, ", ")
+}
 
 // Contains reports whether scope s selects a memory that was stored with scope t.
 func Contains(s, t Scope) bool {

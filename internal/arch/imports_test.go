@@ -78,7 +78,7 @@ var law = map[string]row{
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
-	"exchange": {floor: upper, only: []string{"engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
+	"exchange": {floor: upper, only: []string{"apikeys", "engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
 
 	"exchange/move":     {floor: movers, only: []string{"engine", "entries", "exchange", "exchange/products", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/panics", "internal/race", "internal/scalar", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "github.com/ncruces/go-sqlite3", "github.com/tinylib/msgp", "go.yaml.in/yaml/v3", "golang.org/x/text"}},
 	"exchange/products": {floor: upper, only: []string{"graph", "internal/scalar", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
@@ -97,7 +97,7 @@ var law = map[string]row{
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
-	"internal/testdb": {floor: testbeds, only: []string{"engine", "internal/fsys", "memory", "policy"}, outside: []string{pebble}, forTests: true, hidden: true},
+	"internal/testdb": {floor: testbeds, only: []string{"apikeys", "engine", "internal/fsys", "memory", "policy"}, outside: []string{pebble}, forTests: true, hidden: true},
 
 	"services/httpjson": {floor: upper, only: []string{"internal/clock", "internal/fault", "internal/retry", "internal/wiretest"}},
 	"services/meter":    {floor: upper, only: []string{"engine", "internal/fault", "internal/part", "scope", "usage"}},
@@ -143,20 +143,20 @@ var law = map[string]row{
 	"services/cluster/jetstream":       {floor: configured, only: []string{"engine", "internal/clock", "internal/fault", "internal/panics", "internal/retry", "memory", "scope", "services/cluster"}, outside: []string{"github.com/nats-io"}},
 	"services/cluster/jetstream/bench": {floor: topmost, outside: []string{"*"}},
 
-	"services/server":      {floor: serving, only: []string{"engine", "exchange", "filter", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
+	"services/server":      {floor: serving, only: []string{"apikeys", "engine", "exchange", "filter", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
 	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "exchange/products", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}},
 
-	"services/server/functions": {floor: shared, only: []string{"engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
-	"services/server/iii":       {floor: spoken, only: []string{"engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
-	"services/server/agents":    {floor: spoken, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/messages", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
+	"services/server/functions": {floor: shared, only: []string{"apikeys", "engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
+	"services/server/iii":       {floor: spoken, only: []string{"apikeys", "engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
+	"services/server/agents":    {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange", "filter", "graph", "internal/messages", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
-	"services/server/mem0":              {floor: spoken, only: []string{"engine", "entries", "exchange/products", "filter", "graph", "internal/messages", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
-	"services/server/mcp":               {floor: spoken, only: []string{"engine", "exchange/products", "filter", "graph", "internal/clock", "internal/panics", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
-	"services/server/anthropic":         {floor: spoken, only: []string{"engine", "entries", "exchange/products", "internal/clock", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
+	"services/server/mem0":              {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange/products", "filter", "graph", "internal/messages", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
+	"services/server/mcp":               {floor: spoken, only: []string{"apikeys", "engine", "exchange/products", "filter", "graph", "internal/clock", "internal/panics", "internal/testdb", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
+	"services/server/anthropic":         {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange/products", "internal/clock", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
 	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
-	"services/server/chat":              {floor: spoken, only: []string{"engine", "internal/messages", "internal/testdb", "memory", "services/server", "sessions"}},
-	"services/server/langgraph":         {floor: spoken, only: []string{"engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
-	"services/server/native":            {floor: spoken, only: []string{"engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
+	"services/server/chat":              {floor: spoken, only: []string{"apikeys", "engine", "internal/messages", "internal/testdb", "memory", "services/server", "sessions"}},
+	"services/server/langgraph":         {floor: spoken, only: []string{"apikeys", "engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
+	"services/server/native":            {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
 
 	"services/server/dialecttest": {floor: verbs, forTests: true},
 
@@ -166,6 +166,7 @@ var law = map[string]row{
 	"services/cluster/jetstream/cmd/memdbd": {floor: topmost, only: []string{"internal/daemon", "services/cluster", "services/cluster/jetstream"}},
 
 	"backup":            {floor: parts, only: []string{"internal/ctxio", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/host", "internal/panics"}, outside: []string{compress, pebble}},
+	"apikeys":           {floor: parts},
 	"entries":           {floor: parts},
 	"hnsw":              {floor: parts, outside: []string{roaring, xxh3, "golang.org/x/sys"}},
 	"invindex":          {floor: parts, outside: []string{roaring, xxh3}},

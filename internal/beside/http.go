@@ -40,6 +40,16 @@ func IsURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
+// Plain reports whether what is sent to the address of a server goes over a network without encryption.
+func Plain(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip == nil || !ip.IsLoopback()
+}
+
 // DialURL connects to a server of databases. The key is sent to no other host, and over a
 // connection that is not encrypted only to this machine unless the address says http itself.
 func DialURL(ctx context.Context, address, key string, roots *tls.Config) (*Conn, error) {

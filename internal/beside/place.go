@@ -15,9 +15,12 @@ import (
 
 const (
 	// socketName is the socket in the folder of a database, and placeName the file that names
-	// one that lies elsewhere.
+	// one that lies elsewhere. Beside a database in one file, their names begin with its own.
 	socketName = "memdb.sock"
 	placeName  = "memdb.socket"
+	fileSocket = ".sock"
+	filePlace  = ".socket"
+	fileSuffix = ".memdb"
 	// maxPath is how long the path of a socket may be on every system.
 	maxPath = 103
 	// dialWait is how long a program may take to be reached.
@@ -28,19 +31,32 @@ const (
 // come from somebody else.
 var ErrStranger = errors.New("the socket is not this user's")
 
-// Place returns where the socket of a database's folder lies if nobody has chosen another place,
-// and whether a socket can lie there: its path must not be longer than 103 bytes.
-func Place(dir string) (path string, fits bool) {
-	path = filepath.Join(dir, socketName)
+// names are the socket of a database if nobody has chosen another place, and the file that names another place.
+func names(db string) (socket, place string) {
+	info, err := os.Stat(db)
+	if err == nil && info.IsDir() || err != nil && !strings.HasSuffix(db, fileSuffix) {
+		return filepath.Join(db, socketName), filepath.Join(db, placeName)
+	}
+	return db + fileSocket, db + filePlace
+}
+
+// Place returns where the socket of a database is, in its folder or beside its file, if nobody has chosen another
+// place, and whether a socket can be there: its path must not be longer than 103 bytes.
+func Place(db string) (path string, fits bool) {
+	path, _ = names(db)
 	return path, len(path) <= maxPath
 }
 
-// Note notes in the folder of a database that its socket lies elsewhere.
-func Note(dir, path string) error { return fsys.WriteSmall(dir, placeName, []byte(path+"\n")) }
+// Note notes for a database that its socket is elsewhere.
+func Note(db, path string) error {
+	_, place := names(db)
+	return fsys.WriteSmall(filepath.Dir(place), filepath.Base(place), []byte(path+"\n"))
+}
 
 // Forget removes what Note has noted.
-func Forget(dir string) error {
-	err := os.Remove(filepath.Join(dir, placeName))
+func Forget(db string) error {
+	_, place := names(db)
+	err := os.Remove(place)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -49,11 +65,7 @@ func Forget(dir string) error {
 
 // find returns the path of the socket that serves the database of a folder, or os.ErrNotExist.
 func find(dir string) (path string, err error) {
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return "", os.ErrNotExist // it is one file, beside which there is no socket
-	}
-	path, _ = Place(dir)
-	named := filepath.Join(dir, placeName)
+	path, named := names(dir)
 	b, err := fsys.ReadSmall(named, maxPath+1) // with its newline
 	switch {
 	case err == nil:

@@ -46,8 +46,8 @@ func (e *exitError) Unwrap() error { return e.err }
 // errNoVerb: the help is already printed.
 var errNoVerb = &exitError{code: exitUsage}
 
-// exitCode is the code for an error: its own, or by its kind.
-func exitCode(err error) int {
+// ExitCode is the exit code for an error: its own, or by its kind.
+func ExitCode(err error) int {
 	if err == nil {
 		return exitDone
 	}
@@ -82,7 +82,7 @@ func (a *app) printError(ctx context.Context, verb *cobra.Command, err error) {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New("interrupted")
 	}
-	if scope, ok := errors.AsType[*memory.Error](err); ok && errors.Is(scope, memory.ErrScope) && exitCode(err) == exitUsage {
+	if scope, ok := errors.AsType[*memory.Error](err); ok && errors.Is(scope, memory.ErrScope) && ExitCode(err) == exitUsage {
 		scope.Do = "give --user, --agent or --run"
 		if verb.Flags().Lookup("run") == nil {
 			scope.Do = "give --user or --agent"

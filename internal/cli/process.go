@@ -4,11 +4,14 @@ package cli
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 )
 
 // Main does what the arguments of the process say, until a signal, and returns the exit code. lend
@@ -28,6 +31,14 @@ func Main(args []string, lend Lend) int {
 	})
 	c := system()
 	c.lend = lend
+	return run(ctx, args, c)
+}
+
+// Run runs a command for a program that is another one than memdbctl, and returns the exit code.
+func Run(ctx context.Context, args []string, out, errs io.Writer, getenv func(string) (string, bool), now clock.Clock) int {
+	c := system()
+	c.out, c.err, c.outWidth, c.errWidth, c.styled, c.now = out, errs, 0, 0, false, now
+	c.getenv = func(name string) string { value, _ := getenv(name); return value }
 	return run(ctx, args, c)
 }
 

@@ -77,6 +77,8 @@ var rights = map[string]Right{
 	"agent": Anyone, "agent add": AdminWrite, "agent get": AdminRead, "agent list": AdminRead, "agent delete": AdminWrite,
 	"user": Anyone, "user list": AdminRead, "user show": AdminRead, "user delete": AdminWrite, "erase": AdminWrite,
 
+	"key": Anyone, "key add": AdminWrite, "key list": AdminRead, "key revoke": AdminWrite, "key rotate": AdminWrite, "key clear": AdminWrite,
+
 	"check": AdminRead, "stats": AdminRead, "backup": AdminWrite, "rescue": AdminWrite, "rebuild": AdminWrite,
 	"compact": AdminWrite, "archive": AdminWrite, "replica": AdminWrite, "replica promote": AdminWrite,
 	"embed": AdminWrite, "reembed": AdminWrite, "reset": AdminWrite,

@@ -42,6 +42,8 @@ type app struct {
 	zoned []func(scalar.Reader) error
 
 	version bool
+	// toldPlain: the user was warned that the key is sent without encryption.
+	toldPlain bool
 
 	running bool // the command line was understood
 	// noHelp is why --help shows none: the verb does not exist.
@@ -95,7 +97,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 		err = outputError(failed)
 	}
 	a.printError(ctx, verb, err)
-	return exitCode(err)
+	return ExitCode(err)
 }
 
 // errForwarded ends a verb that another program has run.
@@ -195,7 +197,7 @@ func (a *app) rootVerbs(root *cobra.Command) *cobra.Command {
 		a.usageCmd(), a.agentCmd(), a.userCmd(), a.eraseCmd(), a.factCmd(),
 		a.importCmd(), a.exportCmd(), a.demoCmd(),
 		a.policyCmd(), a.consolidateCmd(), a.evictCmd(),
-		a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.rescueCmd(), a.convertCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.replicaCmd(), a.clusterCmd(), a.embedCmd(), a.reembedCmd(), a.statsCmd(), a.plotCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(), a.mcpCmd(),
+		a.checkCmd(), a.backupCmd(), a.restoreCmd(), a.rescueCmd(), a.convertCmd(), a.rebuildCmd(), a.compactCmd(), a.archiveCmd(), a.replicaCmd(), a.clusterCmd(), a.embedCmd(), a.reembedCmd(), a.keyCmd(), a.statsCmd(), a.plotCmd(), a.logCmd(), a.analyzeCmd(), a.resetCmd(), a.shellCmd(), a.mcpCmd(),
 	)
 	a.completeWords(root)
 	root.SetHelpCommand(helpCmd())

@@ -43,7 +43,7 @@ type unreadableJSON struct {
 // that writes has done what it says; its user is warned.
 func (a *app) endUnreadable(err error) error {
 	u := &a.unreadable
-	if u.n == 0 || err != nil && exitCode(err) != exitNotFound {
+	if u.n == 0 || err != nil && ExitCode(err) != exitNotFound {
 		return err
 	}
 	lost := fmt.Errorf("%s of the database cannot be read, and the output may be incomplete; the first: %s; run check, which names them all, and memdbctl rescue to make a new database of the rest",

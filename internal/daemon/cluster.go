@@ -21,7 +21,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/host"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -53,6 +55,11 @@ type Clustering struct {
 	Connect func(ctx context.Context, o ClusterOptions) (cluster.Backend, error)
 	// Dev runs a whole cluster on this machine, in processes of their own, until ctx ends.
 	Dev func(ctx context.Context, d Dev) error
+}
+
+// Variables are the environment by which a node or a command about keys finds the logs.
+func Variables(url, system string) []string {
+	return []string{clusterVariable + "=" + url, systemVariable + "=" + system}
 }
 
 // Dev is what a cluster on one machine is started with.
@@ -91,7 +98,7 @@ func isNode(dir string) bool {
 func (p *program) clusterFlags(f *pflag.FlagSet) {
 	c := &p.o.cluster
 	p.logFlags(f)
-	f.Lookup("cluster").Usage = "be a node of a cluster whose logs are at `URL`, as nats://HOST:4222; or dev: run a whole one on this machine"
+	f.Lookup("cluster").Usage = "be a node of a cluster whose logs are at `URL`, as nats://HOST:4222; or dev: run a whole one on this machine (default $MEMDB_CLUSTER)"
 	f.Lookup("insecure").Usage = "take logs that keep fewer than three copies, or sync late: what is acknowledged can be lost; and ask other nodes over plain HTTP, which who is on the network can read"
 	f.StringVar(&c.node, "node", "", "the `NAME` of the node, which it keeps")
 	f.StringVar(&c.address, "address", "", "where other nodes reach it, as https://HOST:7070 (default the address it listens on)")
@@ -99,11 +106,45 @@ func (p *program) clusterFlags(f *pflag.FlagSet) {
 	f.BoolVar(&c.standby, "standby", false, "follow the shards of other nodes, so that the node takes them over sooner")
 }
 
+// The variables that name the logs where no flag does: a URL has a password, which every user of the machine could read
+// in a command line.
+const (
+	clusterVariable = "MEMDB_CLUSTER"
+	systemVariable  = "MEMDB_CLUSTER_SYSTEM"
+)
+
+// fromEnvironment names the logs by the variables, where no flag does.
+func (p *program) fromEnvironment() {
+	c := &p.o.cluster
+	for _, of := range []struct {
+		to   *string
+		name string
+	}{{&c.url, clusterVariable}, {&c.system, systemVariable}} {
+		if value, ok := p.getenv(of.name); ok && *of.to == "" && c.url != devCluster {
+			*of.to = value
+		} else if secretIn(*of.to) {
+			p.shown = of.name
+		}
+	}
+}
+
+// secretIn reports whether one of some URLs has a password.
+func secretIn(urls string) bool {
+	for text := range strings.SplitSeq(urls, ",") {
+		if u, err := url.Parse(text); err == nil && u.User != nil {
+			if _, has := u.User.Password(); has {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // logFlags adds those by which the logs of a cluster are reached.
 func (p *program) logFlags(f *pflag.FlagSet) {
 	c := &p.o.cluster
-	f.StringVar(&c.url, "cluster", "", "the cluster whose logs are at `URL`, as nats://HOST:4222")
-	f.StringVar(&c.system, "cluster-system", "", "the `URL` with a user of the system account, who may ask how the servers write (default that of --cluster)")
+	f.StringVar(&c.url, "cluster", "", "the cluster whose logs are at `URL`, as nats://HOST:4222 (default $MEMDB_CLUSTER, which no other user can read)")
+	f.StringVar(&c.system, "cluster-system", "", "the `URL` with a user of the system account, who may ask how the servers write (default $MEMDB_CLUSTER_SYSTEM, then that of --cluster)")
 	f.StringVar(&c.credentials, "cluster-creds", "", "the credentials for the logs, a `FILE`")
 	f.StringVar(&c.ca, "cluster-ca", "", "trust servers of the logs with a certificate of this authority, a `FILE` in PEM")
 	f.StringVar(&c.cert, "cluster-cert", "", "the own certificate for the logs, a `FILE` in PEM")
@@ -154,7 +195,7 @@ func (p *program) checkCluster(s *config.Server) error {
 	if reached == "" && s.TLSCert == "" {
 		reached = "http://" + s.Listen
 	}
-	if plain(reached) && !f.insecure {
+	if beside.Plain(reached) && !f.insecure {
 		return wrong("other nodes would ask this one at %s without encryption; give --tls-cert and --tls-key, and an --address of https://, or take it as it is with --insecure", reached)
 	}
 	if s.III != nil && s.III.URL != "" {
@@ -177,11 +218,14 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 		return &memory.Error{Kind: memory.ErrFailed, What: "make the folder of the node", Cause: err}
 	}
 	f := &p.o.cluster
-	if _, err := os.Lstat(p.keysPath()); err == nil {
+	if old := filepath.Join(p.dir, keysName); fileThere(old) {
 		return &memory.Error{
-			Kind: memory.ErrInvalid, What: "run a node in " + p.dir, Why: "it has a file of keys, and the keys of a cluster lie with its logs",
-			Do: "bring them in with memdbd key import " + p.keysPath() + " --cluster URL, and remove the file",
+			Kind: memory.ErrInvalid, What: "run a node in " + p.dir, Why: "it has a file of keys, and the keys of a cluster are stored with its logs",
+			Do: "import them with memdbd key import " + old + " --cluster URL, and remove the file",
 		}
+	}
+	if p.shown != "" {
+		log.Warn("every user of this machine can read the password in the command line: set the variable instead of the flag", "variable", p.shown)
 	}
 	backend, err := p.connect(ctx, f.logs(log))
 	if err != nil {
@@ -271,19 +315,9 @@ func trusted(s *config.Server) (*tls.Config, error) {
 	return c, nil
 }
 
-// plain reports whether what is asked at an address goes over a network without encryption.
-func plain(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || u.Hostname() == "localhost" {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return ip == nil || !ip.IsLoopback()
-}
-
 // checkPlain refuses to ask a node whose address is plain.
 func checkPlain(address string, insecure bool) error {
-	if insecure || !plain(address) {
+	if insecure || !beside.Plain(address) {
 		return nil
 	}
 	return &memory.Error{
@@ -319,11 +353,7 @@ func between(roots *tls.Config, insecure bool) *http.Client {
 
 // answerCluster serves the dialects from the shards.
 func (p *program) answerCluster(ctx context.Context, l net.Listener, t *tenants, of *cluster.Keys, s *config.Server, encrypted *tls.Config) error {
-	keys, err := server.SharedKeys(of, p.now)
-	if err != nil {
-		return err
-	}
-	o := p.serverOptions(s, keys, t.log, encrypted)
+	o := p.serverOptions(s, apikeys.Open(of, p.now), t.log, encrypted)
 	o.Shards = t
 	srv := server.New(nil, o)
 	srv.Mount((&clusterRoutes{node: t.node, server: srv}).dialect())

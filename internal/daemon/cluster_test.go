@@ -270,12 +270,11 @@ func TestClusterKeys(t *testing.T) {
 func TestClusterKeysVerbs(t *testing.T) {
 	store, alone := ram.New(nil), filepath.Join(t.TempDir(), "db")
 	ada, bob := addKey(t, alone, "--user", "ada"), addKey(t, alone, "--user", "bob")
-	file := filepath.Join(alone, "memdbd.keys")
-	if out := keysOf(t, store, exitDone, "import", file); out != "{\"keys\":2}\n" {
+	if out := keysOf(t, store, exitDone, "import", alone); out != "{\"keys\":2}\n" {
 		t.Error(out)
 	}
 	keysOf(t, store, exitDone, "revoke", ada.ID)
-	keysOf(t, store, exitDone, "import", file) // makes nothing good that was revoked
+	keysOf(t, store, exitDone, "import", alone) // makes nothing good that was revoked
 	list := keysOf(t, store, exitDone, "list")
 	if strings.Count(list, "\n") != 2 || strings.Count(list, "revoked_at") != 1 || strings.Contains(list, bob.Key) {
 		t.Error(list)
@@ -288,7 +287,7 @@ func TestClusterKeysVerbs(t *testing.T) {
 		want string
 	}{
 		{[]string{"import", bad}, exitDamaged, "no ID of a key"},
-		{[]string{"import", filepath.Join(bad, "none")}, exitFailed, "bring in the keys"},
+		{[]string{"import", filepath.Join(bad, "none")}, exitFailed, "import the keys of"},
 		{[]string{"import"}, exitUsage, "a file of keys"},
 		{[]string{"revoke", "key_none"}, exitNotFound, "key_none"},
 		{[]string{"add"}, exitUsage, "user"},

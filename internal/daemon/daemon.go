@@ -29,9 +29,12 @@ type program struct {
 	// listening hears the address once the server listens. nil: nobody does.
 	listening func(address string)
 
+	args []string
 	dir  string
 	json bool
 	o    options
+	// shown is the variable to set in place of a flag that has a password; empty for none.
+	shown string
 	// models are where the configuration goes.
 	models []config.Endpoint
 }
@@ -70,7 +73,13 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// exitedWith ends a command that memdbctl has run, with its exit code.
+type exitedWith int
+
+func (e exitedWith) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 func (p *program) run(ctx context.Context, args []string) int {
+	p.args = args
 	root := p.root()
 	root.SetArgs(append([]string{}, args...)) // of nil, the library would take those of the process
 	root.SetOut(p.out)
@@ -78,6 +87,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitDone
+	}
+	if code, ok := errors.AsType[exitedWith](err); ok {
+		return int(code) // which has said why
 	}
 	if p.json {
 		p.logger("json").Error("memdbd has ended", "error", err)

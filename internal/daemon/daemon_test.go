@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // cliVariable has the test's program be memdbctl.
@@ -148,7 +149,14 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// addKey makes a key by the verb.
+// keyJSON is a key as the commands print it.
+type keyJSON struct {
+	ID, Key string
+	Scope   *memory.Scope
+	Admin   bool
+}
+
+// addKey makes a key by the command.
 func addKey(t *testing.T, dir string, flags ...string) keyJSON {
 	t.Helper()
 	var out, told bytes.Buffer
@@ -295,7 +303,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--dialect", "klingon"}, exitUsage, "no dialect"},
 		{[]string{"--no-flag"}, exitUsage, "no-flag"},
 		{[]string{"serve"}, exitUsage, `no verb "serve"`},
-		{[]string{"key"}, exitUsage, "add, list, revoke and import"},
+		{[]string{"key"}, exitUsage, "add, list, revoke, rotate, clear and import"},
 		{[]string{"key", "add"}, exitUsage, "At least one of"},
 		{[]string{"key", "add", "--user", "a", "--admin"}, exitUsage, "no scope"},
 		{[]string{"key", "add", "--user", ""}, exitUsage, "empty"},
@@ -332,13 +340,17 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestOneFile: a server has a database in one file, and its keys lie beside it.
+// TestOneFile verifies that a server has a database in one file, with its keys, and that commands about keys work
+// beside it.
 func TestOneFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.memdb")
-	admin := addKey(t, path, "--admin")
 	d := start(t, path)
+	admin := addKey(t, path, "--admin")
 	v := verb{dir: dir, key: admin.Key}
+	if _, _, code := (verb{}).run(t, "--db", d.address, "stats"); code != exitFailed {
+		t.Error("without a key:", code)
+	}
 	for _, args := range [][]string{{"store", "green tea", "--user", "ada"}, {"recall", "tea", "--user", "ada"}} {
 		if out, told, code := v.run(t, append([]string{"--db", d.address}, args...)...); code != 0 {
 			t.Errorf("%v: %d, %s%s", args, code, out, told)
@@ -350,7 +362,7 @@ func TestOneFile(t *testing.T) {
 	if out, told, code := v.run(t, "--db", path, "list", "--user", "ada"); code != 0 || !strings.Contains(out, "green tea") {
 		t.Error(out, told, code)
 	}
-	if _, err := os.Stat(path + keysSuffix); err != nil {
-		t.Error(err)
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 2 { // the file and its lock
+		t.Error(left, err)
 	}
 }

@@ -6,137 +6,78 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/internal/cli"
+	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
-	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
-// keyJSON is a key as it is told of.
-type keyJSON struct {
-	ID string `json:"id"`
-	// Key is the key itself, where it has just been made.
-	Key string `json:"key,omitempty"`
-	// Scope is what it sees, null for an administrator; Scopes are all where there are several.
-	Scope     *memory.Scope  `json:"scope"`
-	Scopes    []memory.Scope `json:"scopes,omitempty"`
-	Admin     bool           `json:"admin,omitempty"`
-	CreatedAt exchange.Time  `json:"created_at"`
-	RevokedAt *exchange.Time `json:"revoked_at,omitempty"`
-}
-
-func toldOf(k *server.Key, secret string) keyJSON {
-	told := keyJSON{ID: k.ID, Key: secret, Admin: k.Admin, CreatedAt: exchange.Time{Time: k.CreatedAt}}
-	if len(k.Scopes) > 0 {
-		told.Scope = &k.Scopes[0]
-	}
-	if len(k.Scopes) > 1 {
-		told.Scopes = k.Scopes
-	}
-	if k.RevokedAt != nil {
-		told.RevokedAt = &exchange.Time{Time: *k.RevokedAt}
-	}
-	return told
-}
-
+// keyCmd has the commands about keys. Without --cluster they are those of memdbctl, which works beside a server that
+// runs; with it they work on the keys of the cluster.
 func (p *program) keyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "key", Short: "Make, list and revoke keys",
-		Long: `Make, list and revoke the keys of a server. They lie as hashes in memdbd.keys in the
-folder of the database. A server that runs takes changes up at once.
+		Long: `Make, list and revoke the keys of a server. They are stored in the database, as hashes. A
+running server goes by every change at once. Once there was a key, each request needs one,
+also when all are revoked; only "key clear" opens the server again.
 
-The keys of a cluster lie with its logs, for all nodes: name these by --cluster URL, from
-any machine that reaches them. Nodes take changes up within seconds; one that cannot ask
+The keys of a cluster are stored with its logs, for all nodes: name these by --cluster URL,
+from any machine that reaches them. Nodes go by changes within seconds; one that cannot ask
 for them refuses all keys after 30 seconds.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageError{errors.New("key takes one of add, list, revoke and import")}
+				return usageError{errors.New("key takes one of add, list, revoke, rotate, clear and import")}
 			}
-			return usageError{fmt.Errorf("there is no verb %q: there are add, list, revoke and import", args[0])}
+			return usageError{fmt.Errorf("there is no command %q: there are add, list, revoke, rotate, clear and import", args[0])}
 		},
 		RunE: func(*cobra.Command, []string) error { return nil },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			p.fromEnvironment()
+			if p.o.cluster.url != "" || cmd.Name() == "import" || !cmd.HasParent() {
+				return nil
+			}
+			if isNode(p.dir) {
+				return &memory.Error{
+					Kind: memory.ErrInvalid, What: "look at the keys in " + p.dir, Why: "it is the folder of a node, and the keys of a cluster are stored with its logs",
+					Do: "name these with --cluster URL, as for the node",
+				}
+			}
+			return exitedWith(cli.Run(cmd.Context(), p.args, p.out, p.err, p.getenv, p.now))
+		},
 	}
 	p.logFlags(cmd.PersistentFlags())
-	cmd.AddCommand(p.addKeyCmd(), p.listKeysCmd(), p.revokeKeyCmd(), p.importKeysCmd())
+	for _, of := range cli.KeyCommands(cli.Keys{
+		Use:   func(ctx context.Context, _ bool, fn func(*apikeys.Keys) error) error { return p.withKeys(ctx, fn) },
+		Print: p.print, Now: p.now,
+	}) {
+		of.Args, of.RunE = asUsage(of.Args), asUsage(of.RunE)
+		cmd.AddCommand(of)
+	}
+	cmd.AddCommand(p.importKeysCmd())
 	return cmd
 }
 
-func noArgs(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError{fmt.Errorf("it takes no argument, and got %q", args[0])}
-	}
-	return nil
-}
-
-func (p *program) addKeyCmd() *cobra.Command {
-	var s memory.Scope
-	var more []string
-	var admin bool
-	cmd := &cobra.Command{
-		Use: "add", Short: "Make a key, which is shown this once",
-		Long: `Make a key. It sees the memories of a user, an agent or a run, and what belongs to
-them, or with --admin everything. --scope gives it further scopes.`,
-		Example: `  memdbd key add --user ada
-  memdbd key add --agent planner --json
-  memdbd key add --scope '{"user":"ada"}' --scope '{"agent":"planner"}'
-  memdbd key add --admin`,
-		Args: noArgs,
-	}
-	cmd.Flags().StringVar(&s.User, "user", "", "of this user")
-	cmd.Flags().StringVar(&s.Agent, "agent", "", "of this agent")
-	cmd.Flags().StringVar(&s.Run, "run", "", "of this run")
-	cmd.Flags().StringArrayVar(&more, "scope", nil, "of this scope, a `JSON` object; can be repeated")
-	cmd.Flags().BoolVar(&admin, "admin", false, "of an administrator, who sees everything")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		for _, name := range []string{"user", "agent", "run"} {
-			if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
-				return usageError{fmt.Errorf("--%s is empty", name)}
-			}
-		}
-		var scopes []memory.Scope
-		if s != (memory.Scope{}) {
-			scopes = append(scopes, s)
-		}
-		for _, text := range more {
-			var s memory.Scope
-			if err := exchange.DecodeStrict([]byte(text), &s); err != nil {
-				return usageError{fmt.Errorf("--scope %s: %w", text, err)}
-			}
-			scopes = append(scopes, s)
-		}
-		if err := server.CheckScopes(scopes, admin); err != nil { // before a database is made
+// asUsage has the command lines that memdbctl finds wrong be wrong for memdbd, too.
+func asUsage[F ~func(*cobra.Command, []string) error](fn F) F {
+	return func(cmd *cobra.Command, args []string) error {
+		err := fn(cmd, args)
+		if cli.ExitCode(err) == exitUsage {
 			return usageError{err}
 		}
-		return p.withKeys(cmd.Context(), true, func(keys *server.Keys) error {
-			secret, key, err := keys.Add(scopes, admin)
-			if err != nil {
-				return err
-			}
-			return p.print(toldOf(&key, secret), "%s sees %s\n%s\n", key.ID, key.Sees(), secret)
-		})
+		return err
 	}
-	return cmd
 }
 
-// withKeys calls fn with the keys of the cluster, where one was named, or of the database. create has that made where
-// it is missing.
-func (p *program) withKeys(ctx context.Context, create bool, fn func(*server.Keys) error) (err error) {
-	if p.o.cluster.url == "" {
-		keys, err := p.keys(create)
-		if err != nil {
-			return err
-		}
-		return fn(keys)
-	}
+// withKeys calls fn with the keys of the cluster.
+func (p *program) withKeys(ctx context.Context, fn func(*apikeys.Keys) error) (err error) {
 	if p.o.cluster.url == devCluster {
-		return usageError{errors.New("name the servers of the logs: they are in the command lines of the nodes that it has started")}
+		return usageError{errors.New("name the servers of the logs: $MEMDB_CLUSTER in the file " + DevFile + " in the folder of the cluster has them")}
 	}
 	if err := p.checkLogs(); err != nil {
 		return err
@@ -152,88 +93,35 @@ func (p *program) withKeys(ctx context.Context, create bool, fn func(*server.Key
 	if err != nil {
 		return err
 	}
-	keys, err := server.SharedKeys(of, p.now)
-	if err != nil {
-		return err
-	}
-	return fn(keys)
+	return fn(apikeys.Open(of, p.now))
 }
 
-// keysWait is how long the servers of the logs are waited for by who changes keys.
-const keysWait = 20 * time.Second
+const (
+	// DevFile is the file with the variables of a cluster on one machine, see [Dev].
+	DevFile = "cluster.env"
+	// keysWait is how long a command about keys waits for the servers of the logs.
+	keysWait = 20 * time.Second
+	// keysName is where earlier versions kept the keys of a server, in the folder of its database.
+	keysName = "memdbd.keys"
+	// maxKeys bounds such a file, in bytes.
+	maxKeys = 16 << 20
+)
 
-// keys are those of the database. create has it made where it is missing.
-func (p *program) keys(create bool) (*server.Keys, error) {
-	if isNode(p.dir) {
-		return nil, &memory.Error{
-			Kind: memory.ErrInvalid, What: "look at the keys in " + p.dir, Why: "it is the folder of a node, and the keys of a cluster lie with its logs",
-			Do: "name these with --cluster URL, as for the node",
-		}
-	}
-	there, err := engine.Exists(p.dir)
-	switch {
-	case err != nil:
-		return nil, err
-	case !there && !create:
-		return nil, &memory.Error{Kind: memory.ErrNotDatabase, What: "open " + p.dir, Why: "there is no database in this folder", Do: "name another one, or begin it with memdbd --db"}
-	case !there:
-		db, err := engine.Open(p.dir, nil)
-		if err != nil {
-			return nil, err
-		}
-		if err := db.Close(); err != nil {
-			return nil, err
-		}
-	}
-	return server.OpenKeys(p.keysPath(), p.now)
-}
-
-// keysPath is the file of the keys: in the folder of the database, or beside its one file.
-func (p *program) keysPath() string {
-	info, err := os.Stat(p.dir)
-	if err == nil && !info.IsDir() || err != nil && strings.HasSuffix(p.dir, engine.FileSuffix) {
-		return p.dir + keysSuffix
-	}
-	return filepath.Join(p.dir, server.KeysName)
-}
-
-// keysSuffix ends the name of the file of keys beside a database in one file.
-const keysSuffix = ".keys"
-
-func (p *program) listKeysCmd() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the keys, also those that were revoked", Args: noArgs,
-		Example: "  memdbd key list\n  memdbd key list --json",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return p.withKeys(cmd.Context(), false, p.listKeys) },
-	}
-}
-
-func (p *program) listKeys(keys *server.Keys) error {
-	all, err := keys.List()
-	if err != nil {
-		return err
-	}
-	for _, k := range all {
-		state := ""
-		if k.RevokedAt != nil {
-			state = ", revoked " + k.RevokedAt.Format("2006-01-02 15:04:05Z")
-		}
-		if err := p.print(toldOf(&k, ""), "%s  made %s, sees %s%s\n", k.ID, k.CreatedAt.Format("2006-01-02 15:04:05Z"), k.Sees(), state); err != nil {
-			return err
-		}
-	}
-	return nil
+func fileThere(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }
 
 func (p *program) importKeysCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "import FILE", Short: "Bring the keys of a server into a cluster",
-		Long: `Bring the keys in the memdbd.keys of a server into a cluster, which is named by --cluster.
-They go on to hold there; one that was revoked here or there is revoked.`,
-		Example: "  memdbd key import memdb.data/memdbd.keys --cluster nats://log-1:4222",
+		Use: "import SRC", Short: "Import the keys of a server into a cluster",
+		Long: `Import the keys of a server into a cluster, which is named by --cluster. SRC is the database of
+the server, or a memdbd.keys of an earlier version. The keys go on to work; one that was
+revoked here or there is revoked.`,
+		Example: "  memdbd key import memdb.data --cluster nats://log-1:4222",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError{fmt.Errorf("it takes a file of keys, and got %d arguments", len(args))}
+				return usageError{fmt.Errorf("it takes a database or a file of keys, and got %d arguments", len(args))}
 			}
 			return nil
 		},
@@ -241,8 +129,12 @@ They go on to hold there; one that was revoked here or there is revoked.`,
 			if p.o.cluster.url == "" {
 				return usageError{errors.New("name the cluster with --cluster URL")}
 			}
-			return p.withKeys(cmd.Context(), false, func(keys *server.Keys) error {
-				n, err := keys.Import(args[0])
+			lines, err := linesOf(args[0])
+			if err != nil {
+				return err
+			}
+			return p.withKeys(cmd.Context(), func(keys *apikeys.Keys) error {
+				n, err := keys.Import(cmd.Context(), lines)
 				if err != nil {
 					return err
 				}
@@ -252,23 +144,20 @@ They go on to hold there; one that was revoked here or there is revoked.`,
 	}
 }
 
-func (p *program) revokeKeyCmd() *cobra.Command {
-	return &cobra.Command{
-		Use: "revoke ID", Short: "End a key", Example: "  memdbd key revoke key_0123456789ab",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError{fmt.Errorf("it takes the ID of a key, and got %d arguments", len(args))}
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withKeys(cmd.Context(), false, func(keys *server.Keys) error {
-				key, err := keys.Revoke(args[0])
-				if err != nil {
-					return err
-				}
-				return p.print(toldOf(&key, ""), "%s is revoked\n", key.ID)
-			})
-		},
+// linesOf reads the keys of a database, or of a file.
+func linesOf(src string) (lines []byte, err error) {
+	there, err := engine.Exists(src)
+	if err != nil || !there {
+		if lines, err = fsys.ReadSmall(src, maxKeys); err != nil {
+			err = &memory.Error{Kind: memory.ErrFailed, What: "import the keys of " + src, Cause: err}
+		}
+		return lines, err
 	}
+	db, err := engine.Open(src, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	lines, _, err = db.APIKeys().Lines()
+	return lines, err
 }

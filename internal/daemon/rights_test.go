@@ -72,6 +72,7 @@ var arguments = map[string][]string{
 	"agent add": {"a"}, "agent get": {"a"}, "agent delete": {"a", "--yes"}, "user show": {"ada"}, "user delete": {"ada", "--yes"}, "erase": {"--user", "ada", "--yes"},
 	"fact add": {"I like tea"}, "fact search": {"tea"}, "fact get": {"m1"}, "fact update": {"m1", "changed"}, "fact delete": {"m1"}, "fact history": {"m1"}, "fact reset": {"--yes"},
 	"import": {"-"}, "export": {"-"}, "policy set": {"log_ms=1000"}, "backup": {"repo"}, "rescue": {"a", "b"}, "rebuild": {"text"}, "archive": {"arch"},
+	"key add": {"--admin"}, "key revoke": {"key_0"}, "key rotate": {"key_0"}, "key clear": {"--yes"},
 	"replica": {"rep", "--from", "arch"}, "replica promote": {"rep"}, "embed": {"--config", "c.toml"}, "reembed": {"--config", "c.toml"}, "reset": {"--yes"},
 	"plot growth": {"--svg", "g.svg"}, "plot latency": {"--svg", "g.svg"}, "plot ageing": {"--svg", "g.svg"}, "plot graph": {"e1", "--svg", "g.svg"}, "plot session": {"r1", "--svg", "g.svg"},
 	"__complete": {"get", ""}, "__completeNoDesc": {"get", ""},

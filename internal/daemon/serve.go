@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/admin"
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -111,6 +112,7 @@ func (p *program) logger(form string) *slog.Logger {
 
 // serve opens the database and serves it until the context ends.
 func (p *program) serve(ctx context.Context) (err error) {
+	p.fromEnvironment()
 	c, s, err := p.settings()
 	if err != nil {
 		return err
@@ -206,10 +208,6 @@ func (p *program) embedderOf(m engine.VectorModel, log *slog.Logger) embed.Embed
 
 // answer serves the dialects.
 func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, services *config.Services, s *config.Server, log *slog.Logger, encrypted *tls.Config) error {
-	keys, err := server.OpenKeys(p.keysPath(), p.now)
-	if err != nil {
-		return err
-	}
 	f, err := facts.New(&facts.Config{
 		ForClients: true,
 		DB:         db, LLM: services.LLM, Embedder: services.Engine, Graph: services.Graph, GraphStore: services.GraphStore,
@@ -218,7 +216,7 @@ func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, ser
 	if err != nil {
 		return err
 	}
-	o := p.serverOptions(s, keys, log, encrypted)
+	o := p.serverOptions(s, apikeys.Open(db.APIKeys(), p.now), log, encrypted)
 	o.Facts = f
 	srv := server.New(db, o)
 	verbs := &verbs{db: db, of: verbSettings{s.Files, p.models, log}}
@@ -236,7 +234,7 @@ func (p *program) answer(ctx context.Context, l net.Listener, db *engine.DB, ser
 }
 
 // serverOptions are those of the configuration.
-func (p *program) serverOptions(s *config.Server, keys *server.Keys, log *slog.Logger, encrypted *tls.Config) server.Options {
+func (p *program) serverOptions(s *config.Server, keys *apikeys.Keys, log *slog.Logger, encrypted *tls.Config) server.Options {
 	return server.Options{
 		Keys: keys, Hosts: s.Hosts, Origins: s.Origins, MaxBody: s.MaxBody,
 		Timeout: time.Duration(s.Timeout), Grace: time.Duration(s.Grace), MaxConcurrent: s.MaxConcurrent, MaxStreams: s.MaxStreams,

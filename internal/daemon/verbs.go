@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
@@ -36,8 +37,11 @@ type verbSettings struct {
 // bounds are those of a client.
 func (v *verbSettings) bounds(c *server.Call) *cli.Bounds {
 	b := &cli.Bounds{Files: v.files, Models: v.models}
+	if c.Key != nil {
+		b.Key, b.ReadOnly = c.Key.ID, c.Key.ReadOnly
+	}
 	if !c.Admin() {
-		b.Scopes, b.Key = c.Key.Scopes, c.Key.ID
+		b.Scopes = append([]memory.Scope{}, c.Key.Scopes...) // never nil, which is for administrators
 	}
 	return b
 }

@@ -19,3 +19,21 @@ func IsApart(ctx context.Context) bool {
 	apart, _ := ctx.Value(apartKey{}).(bool)
 	return apart
 }
+
+// readOnlyKey is the context key that marks calls which must change nothing.
+type readOnlyKey struct{}
+
+// ReadOnly returns a context under which databases refuse to write, or with false one under which they write again:
+// for what a program does for itself within a call that only reads.
+func ReadOnly(ctx context.Context, only bool) context.Context {
+	if IsReadOnly(ctx) == only {
+		return ctx
+	}
+	return context.WithValue(ctx, readOnlyKey{}, only)
+}
+
+// IsReadOnly reports whether a context is one of ReadOnly.
+func IsReadOnly(ctx context.Context) bool {
+	only, _ := ctx.Value(readOnlyKey{}).(bool)
+	return only
+}

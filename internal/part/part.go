@@ -33,7 +33,7 @@ import (
 )
 
 // Part is a structure of the database beside its memories. It may also be a [Loader], a
-// [Worker], a [Releaser], a [Resetter], a [Mourner], a [Heir], an [Eraser], a [Folder], a [Leader], [Divided], a [Grower]. One with Ops is a [Teller].
+// [Worker], a [Releaser], a [Resetter], [Lasting], a [Mourner], a [Heir], an [Eraser], a [Folder], a [Leader], [Divided], a [Grower]. One with Ops is a [Teller].
 type Part interface {
 	// Name is the name of the part in messages.
 	Name() string
@@ -92,6 +92,9 @@ type Resetter interface {
 	// function is.
 	Reset(lsn uint64)
 }
+
+// Lasting is a part whose keys a reset of the database leaves as they are.
+type Lasting interface{ Lasts() }
 
 // Releaser is a part that keeps older states in RAM.
 type Releaser interface {

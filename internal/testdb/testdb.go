@@ -12,6 +12,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -62,6 +63,12 @@ func Open(t testing.TB, files vfs.FS, o engine.Options) *engine.DB {
 func New(t testing.TB, o engine.Options) *engine.DB {
 	t.Helper()
 	return Open(t, vfs.NewMem(), o)
+}
+
+// Keys returns the keys of a server, none so far, in a database of their own.
+func Keys(t testing.TB, now func() time.Time) *apikeys.Keys {
+	t.Helper()
+	return apikeys.Open(New(t, engine.Options{}).APIKeys(), now)
 }
 
 // Close closes a database, once or again.

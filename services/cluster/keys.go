@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -17,8 +18,9 @@ import (
 )
 
 const (
+	doingKeys = "read the keys of the cluster"
 	// keysEvery is how often a node asks for the keys that are new or revoked.
-	keysEvery = time.Second
+	keysEvery = 500 * time.Millisecond
 	// KeysHold is how long a node goes by the keys that it knows when it cannot ask for newer ones. Then it
 	// refuses all: a key that was revoked meanwhile is not to open anything for longer. The election of a
 	// leader is over by then.
@@ -28,11 +30,15 @@ const (
 	maxKeys = 16 << 20
 )
 
+// keyedKey is where the registry records, apart from the book of keys, that the cluster has had a key.
+const keyedKey = "keyed"
+
 // Keys are the lines of the keys of a cluster, as a node knows them. They are safe for concurrent use.
 type Keys struct {
-	book   Book
-	now    func() time.Time
-	logger *slog.Logger
+	book     Book
+	registry Registry
+	now      func() time.Time
+	logger   *slog.Logger
 
 	asking sync.Mutex // one asks at a time
 	mu     struct {
@@ -40,6 +46,7 @@ type Keys struct {
 		lines    map[string][]byte // by name
 		bytes    int
 		revision uint64
+		keyed    bool      // the cluster has had a key
 		asked    time.Time // when the lines were the newest
 	}
 }
@@ -54,12 +61,42 @@ type KeysOptions struct {
 
 // OpenKeys asks for the keys of the cluster of a backend. ErrUnavailable where it does not answer.
 func OpenKeys(ctx context.Context, b Backend, o KeysOptions) (*Keys, error) {
-	k := &Keys{book: b.Keys(), now: o.Clock, logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
+	k := &Keys{book: b.Keys(), registry: b.Registry(), now: o.Clock, logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler))}
 	if k.now == nil {
 		k.now = clock.System
 	}
 	k.mu.lines = map[string][]byte{}
-	return k, k.Refresh(ctx)
+	_, err := k.registry.Get(ctx, keyedKey)
+	if err != nil && !errors.Is(err, ErrMissing) {
+		return k, unreached(doingKeys, err)
+	}
+	k.mu.keyed = err == nil
+	if err := k.Refresh(ctx); err != nil {
+		return k, err
+	}
+	if len(k.mu.lines) > 0 { // of a cluster that an earlier version began
+		err = k.noteKeyed(ctx)
+	} else {
+		err = nil
+	}
+	return k, err
+}
+
+// noteKeyed records that the cluster has had a key.
+func (k *Keys) noteKeyed(ctx context.Context) error {
+	k.mu.Lock()
+	keyed := k.mu.keyed
+	k.mu.Unlock()
+	if keyed {
+		return nil
+	}
+	if _, err := k.registry.Put(ctx, keyedKey, []byte("{}")); err != nil {
+		return unreached(doingKeys, err)
+	}
+	k.mu.Lock()
+	k.mu.keyed = true
+	k.mu.Unlock()
+	return nil
 }
 
 // Follow asks for what is new until ctx ends.
@@ -77,7 +114,7 @@ func (k *Keys) Follow(ctx context.Context) {
 // Refresh asks for what is new. ErrUnavailable where the backend does not answer, ErrMismatch where what it has is
 // not what it had.
 func (k *Keys) Refresh(ctx context.Context) error {
-	const doing = "read the keys of the cluster"
+	const doing = doingKeys
 	k.asking.Lock()
 	defer k.asking.Unlock()
 	k.mu.Lock()
@@ -120,8 +157,9 @@ func (k *Keys) Version() (uint64, error) {
 	return k.mu.revision, nil
 }
 
-// Lines are the lines of all keys in the order of the names that they were put under.
-func (k *Keys) Lines() []byte {
+// Lines returns the lines of all keys in the order of the names that they were put under, and whether there ever was
+// one.
+func (k *Keys) Lines() (lines []byte, keyed bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var b bytes.Buffer
@@ -129,7 +167,12 @@ func (k *Keys) Lines() []byte {
 		b.Write(k.mu.lines[name])
 		b.WriteByte('\n')
 	}
-	return b.Bytes()
+	return b.Bytes(), k.mu.keyed || b.Len() > 0, nil
+}
+
+// Clear is refused: nothing is ever removed from the book of a cluster.
+func (k *Keys) Clear(context.Context, bool) error {
+	return fault.Invalid("clear the keys of the cluster", "those of a cluster can only be revoked", "use memdbd key revoke")
 }
 
 // Put keeps a line under a name, in the place of the one that the name has. It is known here when Put returns, and
@@ -142,6 +185,9 @@ func (k *Keys) Put(ctx context.Context, name string, line []byte) error {
 	k.mu.Unlock()
 	if size > maxKeys {
 		return tooManyKeys(doing)
+	}
+	if err := k.noteKeyed(ctx); err != nil { // first, so that a crash leaves the nodes closed rather than open
+		return err
 	}
 	if err := k.book.Put(ctx, name, line); err != nil {
 		return unreached(doing, err)

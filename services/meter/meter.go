@@ -93,7 +93,7 @@ func (m *Meter) Count(ctx context.Context, o scope.Owner, model string, estimate
 	if err != nil {
 		return err
 	}
-	ctx = part.Apart(ctx, true) // the call costs what it costs, whatever becomes of the request that it is made for
+	ctx = part.ReadOnly(part.Apart(ctx, true), false) // the call costs what it costs, whatever becomes of the request that it is made for
 	held, err := m.hold(ctx, o, cost)
 	if err != nil {
 		return fault.Within("ask "+model, err)

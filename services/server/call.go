@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -25,7 +26,7 @@ type Call struct {
 	W http.ResponseWriter
 	R *http.Request
 	// Key is whose request it is; nil where the server has no keys, and all is allowed.
-	Key *Key
+	Key *apikeys.Key
 	DB  *engine.DB
 	// Facts is the memory of facts, nil where none is configured.
 	Facts *facts.Facts

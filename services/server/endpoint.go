@@ -18,8 +18,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // endpoint is a route as http.ServeMux has it.
@@ -103,7 +106,7 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 		if of.Key != nil {
 			out.entry.key = of.Key.ID
 		}
-		if e.route.Admin && of.Key != nil && !of.Key.Admin {
+		if of.Key != nil && e.allow(of.Key) != nil {
 			return errForeign
 		}
 		return e.handle(out, r, of.Key, of)
@@ -125,7 +128,7 @@ func (e *endpoint) answer(out *answer, r *http.Request) error {
 }
 
 // shared answers a request within the share of whom it comes from.
-func (e *endpoint) shared(out *answer, r *http.Request, key *Key) error {
+func (e *endpoint) shared(out *answer, r *http.Request, key *apikeys.Key) error {
 	s := e.s
 	whom := out.entry.key
 	if whom == "" {
@@ -167,7 +170,7 @@ func (e *endpoint) maxBody() int64 {
 }
 
 // handle calls the route. of is what another node says of the request, nil for one of a client.
-func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (err error) {
+func (e *endpoint) handle(out *answer, r *http.Request, key *apikeys.Key, of *inner) (err error) {
 	if err := checkQuery(r.URL); err != nil {
 		return err
 	}
@@ -176,6 +179,9 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 	}
 	s := e.s
 	ctx := r.Context()
+	if key != nil && key.ReadOnly {
+		ctx = engine.ReadOnly(ctx)
+	}
 	control := http.NewResponseController(out.ResponseWriter)
 	if e.route.Stream {
 		out.stream = true
@@ -184,6 +190,11 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 		defer cancel(nil)
 		if !e.route.Ends {
 			defer context.AfterFunc(s.drained, func() { cancel(nil) })()
+		}
+		if of == nil { // the node that the client has asked watches
+			watched, end := s.watched(ctx, key, control)
+			defer end()
+			ctx = watched
 		}
 		out.silence = time.AfterFunc(s.o.Silence, func() { cancel(context.DeadlineExceeded) })
 		out.mayBeSilent = s.o.Silence
@@ -212,6 +223,12 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *Key, of *inner) (er
 		}
 		return e.sharded(c, of)
 	})
+	if cause, ok := errors.AsType[*Failure](context.Cause(ctx)); ok {
+		return cause // the key has ended within the stream
+	}
+	if key != nil && key.ReadOnly && errors.Is(err, memory.ErrReadOnly) {
+		return Denied("the key " + key.ID + " is read-only")
+	}
 	if err != nil && errors.Is(err, context.Canceled) && s.drained.Err() != nil && r.Context().Err() != nil {
 		return &Failure{Status: http.StatusServiceUnavailable, Code: "closing", Message: "the server is ending", Err: err, RetryAfter: retryAfter}
 	}
@@ -256,23 +273,6 @@ func hostOf(host string) string {
 func loopbackName(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// authorize finds the key of a request, and whether the route is for it.
-func (e *endpoint) authorize(r *http.Request) (*Key, error) {
-	if e.route.Public {
-		return nil, nil
-	}
-	key, needed, err := e.s.o.Keys.find(e.secret(r))
-	switch {
-	case errors.Is(err, errNoKey):
-		return nil, &Failure{Status: http.StatusUnauthorized, Code: "unauthorized", Message: "the request needs a key that is known, as Authorization: Bearer KEY"}
-	case err != nil:
-		return nil, err
-	case needed && e.route.Admin && !key.Admin:
-		return key, Denied("this needs a key of an administrator")
-	}
-	return key, nil
 }
 
 // secret is the key that a request has.

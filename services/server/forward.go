@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -35,7 +36,7 @@ type inner struct {
 	// Part: what the shard has of the call is asked for.
 	Part bool `json:"part,omitempty"`
 	// Key is whose request it is, null where the server has no keys.
-	Key *Key `json:"key"`
+	Key *apikeys.Key `json:"key"`
 	// To is the run of the node that it is for, From that of the one that has sealed it, Number is given once by
 	// that: see seals.
 	To     string `json:"to"`

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -53,12 +55,12 @@ func waitFor(t *testing.T, what string, so func() bool) {
 // TestOneKeyKeepsNobodyWaiting verifies that a key with many slow bodies, and one with many slow requests, leaves
 // room for other keys, and that probes are answered when all slots are taken.
 func TestOneKeyKeepsNobodyWaiting(t *testing.T) {
-	k := openKeys(t)
+	k := testdb.Keys(t, time.Now)
 	s := newServer(t, Options{Keys: k, MaxConcurrent: 8})
 	addr, end := serveTest(t, s)
-	bob, bobKey := addKey(t, k, false, memory.Scope{User: "bob"})
-	ada, _ := addKey(t, k, false, memory.Scope{User: "ada"})
-	root, _ := addKey(t, k, true)
+	bob, bobKey := addKey(t, k, sees(memory.Scope{User: "bob"}))
+	ada, _ := addKey(t, k, sees(memory.Scope{User: "ada"}))
+	root, _ := addKey(t, k, apikeys.Rights{Admin: true})
 	open := func(method, target, key, head string) net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", strings.TrimPrefix(addr, "http://"))

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/metrics"
 )
 
@@ -62,7 +63,7 @@ func (s *Server) finish(r *http.Request, out *answer) {
 	}
 	if f := e.failure; f != nil {
 		attrs = append(attrs, slog.String("code", f.Code))
-		if f.Status >= http.StatusInternalServerError { // whose text tells of the server
+		if f.Status >= http.StatusInternalServerError || f.Status == http.StatusUnauthorized && f.Err != nil && !errors.Is(f.Err, apikeys.ErrNoKey) { // whose text tells of the server
 			level = slog.LevelError
 			attrs = append(attrs, slog.Any("error", cmp.Or(f.Err, error(f))))
 		}

@@ -28,8 +28,8 @@ type Route struct {
 	Handle func(c *Call) error
 	// Public: it needs no key.
 	Public bool
-	// Admin: it needs a key of an administrator.
-	Admin bool
+	// Admin: it needs a key of an administrator. Metrics: a key for metrics will do.
+	Admin, Metrics bool
 	// Probe: it says how the server is, so it is answered however many requests there are.
 	Probe bool
 	// Stream: the answer may take as long as it likes; only each part of it has a limit.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -50,7 +49,7 @@ func (c *Call) Fit(asked memory.Scope) ([]memory.Scope, error) {
 		}
 	}
 	if len(fit) == 0 {
-		return nil, Denied(fmt.Sprintf("the key %s is not one of %s", c.Key.ID, name(asked)))
+		return nil, Denied(fmt.Sprintf("the key %s is not one of %s", c.Key.ID, scope.Describe(asked)))
 	}
 	return Widest(fit), nil
 }
@@ -137,34 +136,4 @@ func (c *Call) Get(asked memory.Scope, id string) (*memory.Memory, error) {
 		return nil, Unknown("get " + id)
 	}
 	return found, nil
-}
-
-// Sees says what the key sees, for people.
-func (k *Key) Sees() string {
-	if k.Admin {
-		return "everything"
-	}
-	all := make([]string, len(k.Scopes))
-	for i, s := range k.Scopes {
-		all[i] = name(s)
-	}
-	return strings.Join(all, "; ")
-}
-
-// name says which scope it is.
-func name(s memory.Scope) string {
-	text := ""
-	for _, f := range []struct{ what, value string }{{"user", s.User}, {"agent", s.Agent}, {"run", s.Run}} {
-		if f.value == "" {
-			continue
-		}
-		if text != "" {
-			text += ", "
-		}
-		text += fmt.Sprintf("%s %q", f.what, f.value)
-	}
-	if text == "" {
-		return "everyone"
-	}
-	return text
 }

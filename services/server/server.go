@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
@@ -35,7 +37,7 @@ const (
 // Options of a Server. The zero value works: no keys, loopback only.
 type Options struct {
 	// Keys are those who may ask. nil: there are none.
-	Keys *Keys
+	Keys *apikeys.Keys
 	// Facts is the memory of facts, nil for none.
 	Facts *facts.Facts
 	// Shards are the databases of a cluster, of which the server has no one of its own. nil: none.
@@ -87,6 +89,8 @@ type Server struct {
 	running  *shares
 	streams  *shares
 	bodies   *shares // bytes
+	// exposed: others than this machine may reach it, so that it is never without keys.
+	exposed  atomic.Bool
 	draining atomic.Bool
 	drained  context.Context // over when streams are to end
 	drain    context.CancelFunc
@@ -164,19 +168,18 @@ func Loopback(a net.Addr) bool {
 }
 
 // Serve answers the connections of a listener until the context ends; then it takes no more, waits
-// for the requests that run, as long as Options.Grace, and closes the rest. It refuses a listener
-// that others than this machine reach where there are no keys, with ErrInvalid.
+// for the requests that run, as long as Options.Grace, and closes the rest. Where others than this machine
+// may reach it, by the address of the listener or under a name of Options.Hosts, it returns ErrInvalid if there are
+// no keys, and the error of the keys if they cannot be read.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	if some, err := s.o.Keys.Some(); err != nil || !some && !Loopback(l.Addr()) {
-		closed := l.Close()
-		if err == nil {
-			err = &memory.Error{
-				Kind: memory.ErrInvalid, What: "listen on " + l.Addr().String(), Why: "others than this machine reach it, and there are no keys",
-				Do: "make one with memdbd key add, or listen on 127.0.0.1",
-			}
-		}
-		return errors.Join(err, closed)
+	if err := s.guard(l.Addr()); err != nil {
+		return errors.Join(err, l.Close())
 	}
+	var noting sync.WaitGroup
+	defer noting.Wait()
+	noted, end := context.WithCancel(ctx)
+	defer end()
+	noting.Go(func() { s.noteUse(noted) })
 	h := &http.Server{
 		Handler: s.Handler(), TLSConfig: s.o.TLS,
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: s.o.IdleTimeout, MaxHeaderBytes: s.maxHeader(),
@@ -211,6 +214,52 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// guard refuses to serve others than this machine without keys, and warns of secrets that go over a network.
+func (s *Server) guard(at net.Addr) error {
+	s.exposed.Store(!Loopback(at) || len(s.o.Hosts) > 0)
+	some, err := s.o.Keys.Some()
+	switch exposed := s.exposed.Load(); {
+	case err != nil && exposed:
+		return err
+	case err != nil:
+		s.o.Logger.Error("every request is refused: the keys cannot be read", "error", err)
+	case !some && exposed:
+		why := "others than this machine reach it, and there are no keys"
+		if Loopback(at) {
+			why = "the server has names for clients behind a proxy, and there are no keys"
+		}
+		return &memory.Error{
+			Kind: memory.ErrInvalid, What: "listen on " + at.String(), Why: why,
+			Do: "make one with memdbd key add --admin, or listen on 127.0.0.1 without --host",
+		}
+	case some && !Loopback(at) && s.o.TLS == nil:
+		s.o.Logger.Warn("keys and memories go over the network without encryption: give --tls-cert and --tls-key, or put a proxy with TLS in front", "address", at.String())
+	}
+	return nil
+}
+
+// noteEvery is how often the server looks for keys whose last use is to be stored.
+const noteEvery = time.Minute
+
+// noteUse stores when keys were last used, until ctx ends.
+func (s *Server) noteUse(ctx context.Context) {
+	if s.o.Keys == nil {
+		return
+	}
+	tick := time.NewTicker(noteEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := s.o.Keys.NoteUse(ctx); err != nil {
+				s.o.Logger.Debug("when keys were last used is not stored", "error", err)
+			}
+		}
+	}
+}
+
 // maxHeader bounds the headers of a request, in bytes. Nodes tell each other all scopes of a key.
 func (s *Server) maxHeader() int {
 	if s.o.Shards != nil {
@@ -237,7 +286,7 @@ func (s *Server) own() *Dialect {
 				return c.Reply(http.StatusOK, map[string]string{"status": "ok"})
 			}},
 			{Pattern: "GET /readyz", Public: true, Probe: true, Handle: s.ready, Doc: Doc{Summary: "Whether the server takes requests, and the database writes", Reply: map[string]string{}}},
-			{Pattern: "GET /metrics", Admin: true, Probe: true, Node: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
+			{Pattern: "GET /metrics", Admin: true, Metrics: true, Probe: true, Node: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
 		},
 	}
 }

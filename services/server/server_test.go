@@ -8,19 +8,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
@@ -76,6 +73,13 @@ func things() *Dialect {
 						return err
 					}
 				}
+			}},
+			{Pattern: "PUT /things/{id}/text", Handle: func(c *Call) error {
+				of, err := c.Exact(memory.Scope{User: "ada"})
+				if err == nil {
+					_, err = c.DB.Memories().Store(c.Context(), memory.Memory{ID: c.R.PathValue("id"), Scope: of, Text: "tea"}, nil)
+				}
+				return err
 			}},
 			{Pattern: "POST /things/admin", Admin: true, Handle: func(c *Call) error { return c.Reply(http.StatusNoContent, nil) }},
 		},
@@ -146,221 +150,8 @@ func TestErrorsAreOfTheDialect(t *testing.T) {
 	}
 }
 
-func openKeys(t testing.TB) *Keys {
-	t.Helper()
-	k, err := OpenKeys(filepath.Join(t.TempDir(), KeysName), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-func addKey(t testing.TB, k *Keys, admin bool, scopes ...memory.Scope) (string, Key) {
-	t.Helper()
-	secret, key, err := k.Add(scopes, admin)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return secret, key
-}
-
-func TestKeys(t *testing.T) {
-	k := openKeys(t)
-	s := newServer(t, Options{Keys: k})
-	status := func(headers ...string) int { return ask(s, "GET", "/things/m1", "", headers...).Code }
-	if got := status(); got != 404 {
-		t.Fatalf("without any key: %d", got)
-	}
-	ada, adaKey := addKey(t, k, false, memory.Scope{User: "ada"})
-	bob, _ := addKey(t, k, false, memory.Scope{User: "bob"}, memory.Scope{Agent: "planner"})
-	root, _ := addKey(t, k, true)
-	for _, user := range []string{"ada", "bob"} {
-		if _, err := s.db.Memories().Store(t.Context(), memory.Memory{ID: "of-" + user, Scope: memory.Scope{User: user}, Text: "tea"}, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, c := range []struct {
-		headers []string
-		target  string
-		want    int
-	}{
-		{nil, "/things/of-ada", 401},
-		{[]string{"Authorization", "Bearer nonsense"}, "/things/of-ada", 401},
-		{[]string{"Authorization", "Basic " + ada}, "/things/of-ada", 401},
-		{[]string{"Authorization", "Bearer " + ada}, "/things/of-ada", 200},
-		{[]string{"Authorization", "Token " + ada}, "/things/of-ada", 200},
-		{[]string{"Authorization", "bearer " + ada}, "/things/of-ada", 200},
-		{[]string{"X-Api-Key", ada}, "/things/of-ada", 200},
-		{[]string{"X-Api-Key", ada}, "/things/of-bob", 404},
-		{[]string{"X-Api-Key", ada}, "/things/of-nobody", 404},
-		{[]string{"X-Api-Key", ada}, "/things/of-bob?user=bob", 403},
-		{[]string{"X-Api-Key", ada}, "/things/of-nobody?user=bob", 403},
-		{[]string{"X-Api-Key", bob}, "/things/of-bob", 200},
-		{[]string{"X-Api-Key", root}, "/things/of-bob", 200},
-		{[]string{"X-Api-Key", root}, "/metrics", 200},
-		{[]string{"X-Api-Key", ada}, "/metrics", 403},
-		{nil, "/healthz", 200},
-	} {
-		if got := ask(s, "GET", c.target, "", c.headers...).Code; got != c.want {
-			t.Errorf("%s %v: %d, want %d", c.target, c.headers, got, c.want)
-		}
-	}
-	unknown, other := ask(s, "GET", "/things/of-nobody", "", "X-Api-Key", ada), ask(s, "GET", "/things/of-bob", "", "X-Api-Key", ada)
-	if unknown.Body.String() != other.Body.String() {
-		t.Errorf("an ID of another scope is answered %s, one of nobody %s", other.Body, unknown.Body)
-	}
-	if _, err := k.Revoke(adaKey.ID); err != nil {
-		t.Fatal(err)
-	}
-	if got := status("X-Api-Key", ada); got != 401 {
-		t.Errorf("a revoked key: %d", got)
-	}
-	if _, err := k.Revoke("key_none"); !errors.Is(err, memory.ErrNotFound) {
-		t.Error(err)
-	}
-	// Another process sees the same, and nothing in the file is a key.
-	again, err := OpenKeys(k.path, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if all, err := again.List(); err != nil || len(all) != 3 || all[0].RevokedAt == nil && all[1].RevokedAt == nil && all[2].RevokedAt == nil {
-		t.Errorf("%+v, %v", all, err)
-	}
-	b, err := os.ReadFile(k.path)
-	if err != nil || bytes.Contains(b, []byte(ada)) || bytes.Contains(b, []byte(root)) {
-		t.Errorf("the file has a key: %v", err)
-	}
-	if info, err := os.Stat(k.path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
-}
-
-// lineStore is a store of keys that says what it is told.
-type lineStore struct {
-	mu      sync.Mutex
-	lines   map[string][]byte
-	version uint64
-	fails   error
-}
-
-func (s *lineStore) fail(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.fails = err
-}
-
-func (s *lineStore) Version() (uint64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.version, s.fails
-}
-
-func (s *lineStore) Lines() (b []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(s.lines)) {
-		b = append(append(b, s.lines[name]...), '\n')
-	}
-	return b
-}
-
-func (s *lineStore) Put(_ context.Context, name string, line []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fails == nil {
-		s.version++
-		s.lines[name] = line
-	}
-	return s.fails
-}
-
-// TestKeysShared: servers with one store of keys know the same ones, whichever has made or ended them; where it says
-// that they may be too old, nobody is let in, and nobody is refused for good.
-func TestKeysShared(t *testing.T) {
-	store := &lineStore{lines: map[string][]byte{}}
-	open := func() (*Keys, *Server) {
-		k, err := SharedKeys(store, time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return k, newServer(t, Options{Keys: k})
-	}
-	k, one := open()
-	_, two := open()
-	if _, err := k.Revoke("key_none"); !errors.Is(err, memory.ErrNotFound) {
-		t.Error(err)
-	}
-	ada, adaKey := addKey(t, k, false, memory.Scope{User: "ada"})
-	bob, _ := addKey(t, k, false, memory.Scope{User: "bob"})
-	want := func(key string, status int) {
-		t.Helper()
-		for i, s := range []*Server{one, two} {
-			if got := ask(s, "GET", "/things/x", "", "X-Api-Key", key).Code; got != status {
-				t.Errorf("server %d: %d, want %d", i, got, status)
-			}
-		}
-	}
-	want(ada, 404)
-	want("nonsense", 401)
-	if _, err := k.Revoke(adaKey.ID); err != nil {
-		t.Fatal(err)
-	}
-	want(ada, 401)
-	want(bob, 404)
-	store.fail(&memory.Error{Kind: memory.ErrUnavailable, What: "look up a key"})
-	want(bob, 503)
-	want("nonsense", 503)
-	if _, _, err := k.Add(nil, true); !errors.Is(err, memory.ErrUnavailable) {
-		t.Error(err)
-	}
-	store.fail(nil)
-	want(bob, 404)
-	if _, err := openKeys(t).Import(t.TempDir()); !errors.Is(err, memory.ErrInvalid) {
-		t.Error(err)
-	}
-}
-
-// TestKeysDamaged: what cannot be read opens nothing.
-func TestKeysDamaged(t *testing.T) {
-	k := openKeys(t)
-	s := newServer(t, Options{Keys: k})
-	ada, key := addKey(t, k, false, memory.Scope{User: "ada"})
-	if _, err := k.Revoke(key.ID); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(k.path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		what, file string
-		want       int
-	}{
-		{"a line that is none", strings.Replace(string(whole), `"revoked_at"`, `revoked_at`, 1), 500},
-		{"a hash that is short", strings.Replace(string(whole), `"hash":"`, `"hash":"00`, 1), 500},
-		{"a part of a last line", string(whole) + `{"id":"key_x","hash":"0`, 401},
-		{"whole again", string(whole), 401},
-	} {
-		if err := os.WriteFile(k.path, []byte(c.file), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := ask(s, "GET", "/things/x", "", "X-Api-Key", ada).Code; got != c.want {
-			t.Errorf("%s: %d, want %d", c.what, got, c.want)
-		}
-	}
-	for _, c := range []struct {
-		scopes []memory.Scope
-		admin  bool
-		want   error
-	}{{nil, false, memory.ErrScope}, {[]memory.Scope{{User: "a"}}, true, memory.ErrInvalid}, {[]memory.Scope{{}}, false, memory.ErrScope}, {[]memory.Scope{{User: strings.Repeat("x", 513)}}, false, memory.ErrInvalid}} {
-		if _, _, err := k.Add(c.scopes, c.admin); !errors.Is(err, c.want) {
-			t.Errorf("%+v: %v", c, err)
-		}
-	}
-}
-
 func TestScopes(t *testing.T) {
-	ada := &Key{ID: "k", Scopes: []memory.Scope{{User: "ada", Agent: "planner"}, {Run: "r1"}}}
+	ada := &apikeys.Key{ID: "k", Rights: apikeys.Rights{Scopes: []memory.Scope{{User: "ada", Agent: "planner"}, {Run: "r1"}}}}
 	for _, c := range []struct {
 		asked memory.Scope
 		want  string
@@ -380,7 +171,7 @@ func TestScopes(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", c.asked, told, c.want)
 		}
 	}
-	nested := &Key{ID: "k", Scopes: []memory.Scope{{User: "bob", Run: "r1"}, {User: "bob"}, {User: "bob"}}}
+	nested := &apikeys.Key{ID: "k", Rights: apikeys.Rights{Scopes: []memory.Scope{{User: "bob", Run: "r1"}, {User: "bob"}, {User: "bob"}}}}
 	for _, asked := range []memory.Scope{{}, {User: "bob"}, {Run: "r1"}, {Run: "r2"}} {
 		if s, err := (&Call{Key: nested}).Scope(asked); err != nil || s != (memory.Scope{User: "bob", Run: asked.Run}) {
 			t.Errorf("%+v: %+v, %v", asked, s, err)
@@ -433,7 +224,9 @@ func serveTest(t *testing.T, s *Server) (addr string, end func() error) {
 
 // TestServe: hosts are checked, a stream ends with the server, and so does a request.
 func TestServe(t *testing.T) {
-	s := newServer(t, Options{Hosts: []string{"memdb.example"}})
+	k := testdb.Keys(t, time.Now)
+	secret, _ := addKey(t, k, apikeys.Rights{Admin: true})
+	s := newServer(t, Options{Keys: k, Hosts: []string{"memdb.example"}})
 	addr, end := serveTest(t, s)
 	for host, want := range map[string]int{"": 404, "localhost": 404, "[::1]:80": 404, "memdb.example": 404, "evil.example": 403, "127.0.0.1.evil.example": 403} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", addr+"/things/a", nil)
@@ -441,6 +234,7 @@ func TestServe(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Host = host
+		r.Header.Set("X-Api-Key", secret)
 		reply, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)
@@ -449,11 +243,7 @@ func TestServe(t *testing.T) {
 			t.Errorf("host %q: %d, want %d", host, reply.StatusCode, want)
 		}
 	}
-	reply, err := http.Get(addr + "/things/a/stream")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reply.Body.Close()
+	reply := getStream(t, addr, secret)
 	if _, err := io.ReadFull(reply.Body, make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}
@@ -497,23 +287,12 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestServeNeedsKeys: nobody else reaches a server without keys.
-func TestServeNeedsKeys(t *testing.T) {
-	l, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Skip(err)
-	}
-	if err := newServer(t, Options{Keys: openKeys(t)}).Serve(t.Context(), l); !errors.Is(err, memory.ErrInvalid) {
-		t.Error(err)
-	}
-}
-
 // TestLogHasNoSecret: of a request neither key, nor query, nor ID, nor body.
 func TestLogHasNoSecret(t *testing.T) {
 	var log bytes.Buffer
-	k := openKeys(t)
+	k := testdb.Keys(t, time.Now)
 	s := newServer(t, Options{Keys: k, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
-	ada, _ := addKey(t, k, false, memory.Scope{User: "ada"})
+	ada, _ := addKey(t, k, apikeys.Rights{Scopes: []memory.Scope{{User: "ada"}}})
 	ask(s, "GET", "/things/hidden?user=hidden", "", "X-Api-Key", ada)
 	ask(s, "POST", "/things", `{"name":"hidden"}`, "Authorization", "Bearer "+ada)
 	ask(s, "POST", "/things", `{"hidden":1}`, "Authorization", "Bearer hidden")

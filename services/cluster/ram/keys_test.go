@@ -12,6 +12,47 @@ import (
 	"github.com/seed-7aedc3ff/memdb/services/cluster/ram"
 )
 
+// linesOf are the lines of keys, and after them an error.
+func linesOf(k *cluster.Keys) string {
+	lines, _, err := k.Lines()
+	if err != nil {
+		return string(lines) + err.Error()
+	}
+	return string(lines)
+}
+
+// TestKeysLost verifies that a cluster whose book of keys is gone counts as one that has keys: nobody is let in.
+func TestKeysLost(t *testing.T) {
+	var b cluster.Backend = ram.New(nil).Client()
+	open := func() *cluster.Keys {
+		t.Helper()
+		k, err := cluster.OpenKeys(t.Context(), b, cluster.KeysOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	k := open()
+	if _, keyed, err := k.Lines(); keyed || err != nil {
+		t.Errorf("a new cluster: %v, %v", keyed, err)
+	}
+	if err := k.Put(t.Context(), "made.a", []byte("A")); err != nil {
+		t.Fatal(err)
+	}
+	b = newBook{b, ram.New(nil).Client()}
+	if lines, keyed, err := open().Lines(); len(lines) > 0 || !keyed || err != nil {
+		t.Errorf("without its book: %q, %v, %v", lines, keyed, err)
+	}
+}
+
+// newBook is a backend whose keys are those of another one.
+type newBook struct {
+	cluster.Backend
+	other *ram.Client
+}
+
+func (b newBook) Keys() cluster.Book { return b.other.Keys() }
+
 // TestKeysCutOff: a node that cannot ask for the keys goes by those that it knows for KeysHold, and then says that they
 // may be too old; so a key that was revoked elsewhere opens nothing for longer. Once it can ask, it knows all.
 func TestKeysCutOff(t *testing.T) {
@@ -35,8 +76,8 @@ func TestKeysCutOff(t *testing.T) {
 	}
 	want := func(k *cluster.Keys, lines string) {
 		t.Helper()
-		if _, err := k.Version(); err != nil || string(k.Lines()) != lines {
-			t.Errorf("%q, want %q: %v", k.Lines(), lines, err)
+		if _, err := k.Version(); err != nil || linesOf(k) != lines {
+			t.Errorf("%q, want %q: %v", linesOf(k), lines, err)
 		}
 	}
 	refresh := func(k *cluster.Keys, kind error) {
@@ -99,9 +140,9 @@ func TestKeysFollow(t *testing.T) {
 	if err := others.Put(t.Context(), "made.a", []byte("A")); err != nil {
 		t.Fatal(err)
 	}
-	for limit := time.Now().Add(time.Minute); string(keys.Lines()) != "A\n"; time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); linesOf(keys) != "A\n"; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatalf("%q", keys.Lines())
+			t.Fatalf("%q", linesOf(keys))
 		}
 	}
 	cancel()
@@ -118,7 +159,7 @@ func TestKeysFull(t *testing.T) {
 	if err := keys.Put(t.Context(), "made.a", []byte("A")); err != nil {
 		t.Fatal(err)
 	}
-	if err := keys.Put(t.Context(), "made.b", make([]byte, 16<<20)); !errors.Is(err, memory.ErrFull) || string(keys.Lines()) != "A\n" {
+	if err := keys.Put(t.Context(), "made.b", make([]byte, 16<<20)); !errors.Is(err, memory.ErrFull) || linesOf(keys) != "A\n" {
 		t.Error(err)
 	}
 }

@@ -3,11 +3,11 @@ package anthropic
 import (
 	"encoding/json"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
@@ -136,13 +136,13 @@ func TestRefusals(t *testing.T) {
 
 // TestIsolation: what another owner has is as what nobody has.
 func TestIsolation(t *testing.T) {
-	keys, err := server.OpenKeys(filepath.Join(t.TempDir(), server.KeysName), time.Now)
-	testdb.NoError(t, err)
+	keys := testdb.Keys(t, time.Now)
 	s := newService(t, server.Options{Keys: keys})
 	secrets := map[string]string{}
 	for name, of := range map[string]memory.Scope{"ada": {User: "ada"}, "bob": {User: "bob"}, "adas planner": {User: "ada", Agent: "planner"}, "run": {Run: "r1"}} {
-		secrets[name], _, err = keys.Add([]memory.Scope{of}, false)
+		secret, _, err := keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{of}})
 		testdb.NoError(t, err)
+		secrets[name] = secret
 	}
 	ada := secrets["ada"]
 	s.errorOf(401, "", "GET", stores, "")
@@ -153,7 +153,7 @@ func TestIsolation(t *testing.T) {
 	if v := s.ask(200, ada, "GET", one+"/memory_versions/"+version, ""); v["created_by"].(map[string]any)["type"] != "api_actor" {
 		t.Error(v)
 	}
-	_, err = (&tree.Tree{DB: s.db, Owner: scope.Owner{User: "ada"}}).Run(t.Context(), tree.Command{Command: "create", Path: "/memories/b", FileText: "milk"})
+	_, err := (&tree.Tree{DB: s.db, Owner: scope.Owner{User: "ada"}}).Run(t.Context(), tree.Command{Command: "create", Path: "/memories/b", FileText: "milk"})
 	testdb.NoError(t, err)
 	if all := s.ask(200, ada, "GET", stores, "")["data"].([]any); len(all) != 2 {
 		t.Error(all)

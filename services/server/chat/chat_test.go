@@ -7,12 +7,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -80,15 +80,12 @@ func newUpstream(t *testing.T) *upstream {
 func chatServer(t *testing.T, base string) (s *server.Server, db *engine.DB, ada, bob string) {
 	t.Helper()
 	db = testdb.New(t, engine.Options{})
-	keys, err := server.OpenKeys(filepath.Join(t.TempDir(), server.KeysName), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := testdb.Keys(t, time.Now)
 	s = server.New(db, server.Options{Keys: keys})
 	s.Mount(New(Options{BaseURL: base + "/v1/", Key: "upstream-key", Tokens: 100}))
 	var secrets []string
 	for _, user := range []string{"ada", "bob"} {
-		secret, _, err := keys.Add([]memory.Scope{{User: user}}, false)
+		secret, _, err := keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: user}}})
 		if err != nil {
 			t.Fatal(err)
 		}

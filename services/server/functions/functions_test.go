@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -26,15 +26,14 @@ type bench struct {
 	t     *testing.T
 	db    *engine.DB
 	clock *testdb.Clock
-	keys  *server.Keys
+	keys  *apikeys.Keys
 	s     *server.Server
 }
 
 func newBench(t *testing.T) *bench {
 	clock := testdb.NewClock()
 	db := testdb.New(t, engine.Options{Clock: clock.Now})
-	keys, err := server.OpenKeys(filepath.Join(t.TempDir(), server.KeysName), clock.Now)
-	testdb.NoError(t, err)
+	keys := testdb.Keys(t, clock.Now)
 	b := &bench{t: t, db: db, clock: clock, keys: keys, s: server.New(db, server.Options{Keys: keys, Clock: clock.Now})}
 	b.s.Mount((&Functions{}).Dialect())
 	return b
@@ -43,7 +42,7 @@ func newBench(t *testing.T) *bench {
 // key makes a key of scopes.
 func (b *bench) key(of ...memory.Scope) string {
 	b.t.Helper()
-	key, _, err := b.keys.Add(of, false)
+	key, _, err := b.keys.Add(b.t.Context(), apikeys.Rights{Scopes: of})
 	testdb.NoError(b.t, err)
 	return key
 }

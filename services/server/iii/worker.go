@@ -10,6 +10,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -152,7 +153,7 @@ func newWorker(ctx context.Context, o Options) (*worker, error) {
 		if err := scope.Check(doing, o.Scope); err != nil {
 			return nil, err
 		}
-		w.call.Key = &server.Key{ID: "of the engine", Scopes: []memory.Scope{o.Scope}}
+		w.call.Key = &apikeys.Key{ID: "of the engine", Rights: apikeys.Rights{Scopes: []memory.Scope{o.Scope}}}
 	}
 	w.life, w.finish = context.WithCancel(context.WithoutCancel(ctx))
 	return w, nil

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/realdata"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
@@ -22,7 +22,7 @@ type service struct {
 	s     *server.Server
 }
 
-func newService(t *testing.T, keys *server.Keys) *service {
+func newService(t *testing.T, keys *apikeys.Keys) *service {
 	clock := testdb.NewClock()
 	s := server.New(testdb.New(t, engine.Options{Clock: clock.Now}), server.Options{Keys: keys, Clock: clock.Now})
 	s.Mount(New(nil))
@@ -168,13 +168,12 @@ func TestRefusals(t *testing.T) {
 
 // TestIsolation: a key sees the items of its scope, and no other one.
 func TestIsolation(t *testing.T) {
-	keys, err := server.OpenKeys(filepath.Join(t.TempDir(), server.KeysName), time.Now)
-	testdb.NoError(t, err)
+	keys := testdb.Keys(t, time.Now)
 	s := newService(t, keys)
 	scopes := []memory.Scope{{User: "ada"}, {User: "ada", Agent: "planner"}, {User: "bob"}, {User: "ada", Run: "r1"}}
 	var secrets []string
 	for i, of := range scopes {
-		secret, _, err := keys.Add([]memory.Scope{of}, false)
+		secret, _, err := keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{of}})
 		testdb.NoError(t, err)
 		secrets = append(secrets, secret)
 		s.ask(204, secret, "PUT", "/store/items", `{"namespace":["a"],"key":"k","value":{"text":"tea of `+string(rune('0'+i))+`"}}`)

@@ -7,13 +7,14 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
@@ -290,10 +291,7 @@ func TestHTTP(t *testing.T) {
 // TestHTTPKeys has keys of two users, and one of a run.
 func TestHTTPKeys(t *testing.T) {
 	db := openDB(t)
-	keys, err := server.OpenKeys(filepath.Join(t.TempDir(), "keys"), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := testdb.Keys(t, time.Now)
 	s := server.New(db, server.Options{Keys: keys})
 	s.Mount(Dialect())
 	web := httptest.NewServer(s.Handler())
@@ -302,7 +300,7 @@ func TestHTTPKeys(t *testing.T) {
 		key := "memdb_nobody"
 		if len(scopes) > 0 {
 			var err error
-			if key, _, err = keys.Add(scopes, false); err != nil {
+			if key, _, err = keys.Add(t.Context(), apikeys.Rights{Scopes: scopes}); err != nil {
 				t.Fatal(err)
 			}
 		}

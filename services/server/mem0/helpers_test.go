@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -22,7 +22,7 @@ type site struct {
 	t     testing.TB
 	db    *engine.DB
 	clock *testdb.Clock
-	keys  *server.Keys
+	keys  *apikeys.Keys
 	h     http.Handler
 }
 
@@ -34,8 +34,7 @@ func newSite(t testing.TB, model llm.Client) *site {
 	testdb.NoError(t, err)
 	t.Cleanup(func() { testdb.Close(t, db) })
 	s.db = db
-	s.keys, err = server.OpenKeys(filepath.Join(t.TempDir(), server.KeysName), s.clock.Now)
-	testdb.NoError(t, err)
+	s.keys = testdb.Keys(t, s.clock.Now)
 	o := server.Options{Keys: s.keys, Clock: s.clock.Now}
 	if model != nil {
 		o.Facts, err = facts.New(&facts.Config{DB: db, LLM: model, Graph: true})
@@ -52,7 +51,7 @@ func newSite(t testing.TB, model llm.Client) *site {
 // key makes a key for scopes, or one of an administrator.
 func (s *site) key(scopes ...memory.Scope) string {
 	s.t.Helper()
-	secret, _, err := s.keys.Add(scopes, len(scopes) == 0)
+	secret, _, err := s.keys.Add(s.t.Context(), apikeys.Rights{Scopes: scopes, Admin: len(scopes) == 0})
 	testdb.NoError(s.t, err)
 	return secret
 }

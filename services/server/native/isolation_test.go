@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -25,7 +26,7 @@ func (f *fixture) tenants() [2]*tenant {
 	f.t.Helper()
 	var all [2]*tenant
 	for i, user := range []string{"ada", "bob"} {
-		key, _, err := f.keys.Add([]memory.Scope{{User: user}}, false)
+		key, _, err := f.keys.Add(f.t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: user}}})
 		testdb.NoError(f.t, err)
 		t := &tenant{user: user, key: key, mark: "mark" + user, ids: map[string]bool{}}
 		all[i] = t
@@ -167,9 +168,9 @@ func (f *fixture) changes(r *rand.Rand, me *tenant) {
 // A key of a run learns nothing of the other runs of its owner.
 func TestKeyOfARun(t *testing.T) {
 	f := newFixture(t, true)
-	admin, _, err := f.keys.Add(nil, true)
+	admin, _, err := f.keys.Add(t.Context(), apikeys.Rights{Admin: true})
 	testdb.NoError(t, err)
-	key, _, err := f.keys.Add([]memory.Scope{{User: "ada", Run: "r1"}}, false)
+	key, _, err := f.keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: "ada", Run: "r1"}}})
 	testdb.NoError(t, err)
 	for _, c := range []struct {
 		key, method, target, body string
@@ -214,9 +215,9 @@ func TestKeyOfARun(t *testing.T) {
 // A key of several scopes sees them as one.
 func TestKeyOfScopes(t *testing.T) {
 	f := newFixture(t, true)
-	admin, _, err := f.keys.Add(nil, true)
+	admin, _, err := f.keys.Add(t.Context(), apikeys.Rights{Admin: true})
 	testdb.NoError(t, err)
-	key, _, err := f.keys.Add([]memory.Scope{{User: "ada", Run: "r1"}, {User: "bob"}, {User: "bob", Agent: "x"}}, false)
+	key, _, err := f.keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: "ada", Run: "r1"}, {User: "bob"}, {User: "bob", Agent: "x"}}})
 	testdb.NoError(t, err)
 	for i, s := range []memory.Scope{{User: "ada", Run: "r1"}, {User: "ada", Run: "r2"}, {User: "bob"}, {User: "bob", Agent: "x"}, {User: "eve"}} {
 		w := f.do(admin, "POST", "/memories", fmt.Sprintf(`{"id":"m%d","user":%q,"agent":%q,"run":%q,"text":"tea %d"}`, i, s.User, s.Agent, s.Run, i))

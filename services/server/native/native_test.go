@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -23,7 +23,7 @@ type fixture struct {
 	db   *engine.DB
 	s    *server.Server
 	h    http.Handler
-	keys *server.Keys
+	keys *apikeys.Keys
 }
 
 func newFixture(t testing.TB, withKeys bool) *fixture {
@@ -33,8 +33,7 @@ func newFixture(t testing.TB, withKeys bool) *fixture {
 	t.Cleanup(func() { testdb.NoError(t, db.Close()) })
 	f := &fixture{t: t, db: db}
 	if withKeys {
-		f.keys, err = server.OpenKeys(filepath.Join(t.TempDir(), server.KeysName), time.Now)
-		testdb.NoError(t, err)
+		f.keys = testdb.Keys(t, time.Now)
 	}
 	f.s = server.New(db, server.Options{Keys: f.keys})
 	f.s.Mount(New())
@@ -353,7 +352,7 @@ func TestClientLeaves(t *testing.T) {
 // The document has the routes, all of them and no others, and what it refers to.
 func TestOpenAPI(t *testing.T) {
 	f := newFixture(t, true)
-	_, _, err := f.keys.Add(nil, true)
+	_, _, err := f.keys.Add(t.Context(), apikeys.Rights{Admin: true})
 	testdb.NoError(t, err)
 	w := httptest.NewRecorder()
 	f.h.ServeHTTP(w, httptest.NewRequest("GET", server.OpenAPIPath, nil))

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -122,7 +123,7 @@ func TestIdempotencyKeyOfClients(t *testing.T) {
 	f := newFixture(t, true)
 	var keys []string
 	for _, user := range []string{"ada", "bob"} {
-		secret, _, err := f.keys.Add([]memory.Scope{{User: user}}, false)
+		secret, _, err := f.keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: user}}})
 		testdb.NoError(t, err)
 		keys = append(keys, secret)
 	}

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/realdata"
@@ -37,7 +37,7 @@ type world struct {
 	owner   []atomic.Int32
 	stale   []atomic.Int32 // who has served it, and cannot ask
 	nodes   []*httptest.Server
-	keys    *server.Keys
+	keys    *apikeys.Keys
 	refused atomic.Int64 // how often a node was asked for a shard that it does not serve
 	client  *http.Client // by which nodes ask each other
 }
@@ -110,9 +110,7 @@ func newWorldOf(t *testing.T, shards, nodes int, keyed bool, o *engine.Options) 
 		w.stale[i].Store(-1)
 	}
 	if keyed {
-		var err error
-		w.keys, err = server.OpenKeys(filepath.Join(t.TempDir(), server.KeysName), time.Now)
-		testdb.NoError(t, err)
+		w.keys = testdb.Keys(t, time.Now)
 	}
 	for n := range nodes {
 		s := server.New(nil, server.Options{Keys: w.keys, MoveWait: 300 * time.Millisecond, Shards: &member{w: w, n: n, stale: map[int]string{}}})
@@ -337,7 +335,7 @@ func TestShardsMoved(t *testing.T) {
 // client says of shards.
 func TestShardsForeign(t *testing.T) {
 	w := newWorld(t, 2, 2, true)
-	ada, _, err := w.keys.Add([]memory.Scope{{User: "ada"}}, false)
+	ada, _, err := w.keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: "ada"}}})
 	testdb.NoError(t, err)
 	key := []string{"Authorization", "Bearer " + ada}
 	for node := range 2 {

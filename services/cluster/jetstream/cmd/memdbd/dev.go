@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -58,7 +59,11 @@ func dev(ctx context.Context, d daemon.Dev) error {
 	if err != nil {
 		return err
 	}
-	nodes, addresses, err := nodesAt(d, url, system)
+	env := daemon.Variables(url, system) // not in a command line, which every user of the machine can read
+	if err := os.WriteFile(filepath.Join(d.Dir, daemon.DevFile), []byte(strings.Join(env, "\n")+"\n"), 0o600); err != nil {
+		return err
+	}
+	nodes, addresses, err := nodesAt(d, env)
 	if err != nil {
 		return err
 	}
@@ -117,7 +122,7 @@ func logServers(dir string) (all []*process, url, system string, err error) {
 }
 
 // nodesAt are the nodes, on the address that was given and the ports behind it.
-func nodesAt(d daemon.Dev, url, system string) (all []*process, addresses []string, err error) {
+func nodesAt(d daemon.Dev, env []string) (all []*process, addresses []string, err error) {
 	host, text, err := net.SplitHostPort(d.Listen)
 	if err != nil {
 		return nil, nil, err
@@ -130,10 +135,10 @@ func nodesAt(d daemon.Dev, url, system string) (all []*process, addresses []stri
 		at := net.JoinHostPort(host, strconv.Itoa(port+i))
 		addresses = append(addresses, "http://"+at)
 		args := []string{
-			"--db", filepath.Join(d.Dir, name), "--listen", at, "--cluster", url, "--cluster-system", system,
+			"--db", filepath.Join(d.Dir, name), "--listen", at,
 			"--node", name, "--shards", strconv.Itoa(devShards),
 		}
-		all = append(all, &process{name: name, what: "a node, at http://" + at, args: args, log: filepath.Join(d.Dir, name+".txt")})
+		all = append(all, &process{name: name, what: "a node, at http://" + at, args: args, env: env, log: filepath.Join(d.Dir, name+".txt")})
 	}
 	return all, addresses, nil
 }
