@@ -133,17 +133,23 @@ func (b *base) remember(ctx context.Context) error {
 		return fmt.Errorf("without damage: %s", whole.said)
 	}
 	b.lines, b.answers = whole.lines, whole.answers
-	said, err := asked(ctx, write(b.files), func(int) bool { return true })
-	if err != nil {
-		return fmt.Errorf("without damage: %w", err)
-	}
-	b.said = said
 	if err := b.readBlocks(); err != nil {
 		return err
 	}
 	r := rescue(ctx, write(b.files))
 	if r.said != "" || len(r.lost) > 0 || !same(r.lines, b.lines) {
 		return fmt.Errorf("rescued without damage: %s, lost %v, %d lines of %d, others: %.300q", r.said, r.lost, len(r.lines), len(b.lines), missing(b.lines, r.lines))
+	}
+	return nil
+}
+
+// listen notes what the commands that read say of the databases without damage. Without it they are
+// not asked.
+func listen(ctx context.Context, bases []*base) (err error) {
+	for _, b := range bases {
+		if b.said, err = asked(ctx, write(b.files), func(int) bool { return true }); err != nil {
+			return fmt.Errorf("%s: without damage: %w", b.name, err)
+		}
 	}
 	return nil
 }

@@ -125,6 +125,14 @@ func (s *said) short(whole *said) string {
 	return fmt.Sprintf("exit %d, %d lines of %d, without a word", s.code, strings.Count(s.out, "\n"), strings.Count(whole.out, "\n"))
 }
 
+// content is the output without the line that marks it.
+func (s *said) content() string {
+	if at := strings.LastIndex(s.out, `{"unreadable":`); at == 0 || at > 0 && s.out[at-1] == '\n' {
+		return s.out[:at]
+	}
+	return s.out
+}
+
 // asked are the answers of all commands, in a database that is opened for it.
 func asked(ctx context.Context, files vfs.FS, which func(i int) bool) (all []said, err error) {
 	db, err := engine.Open(fsys.On(files, dir), options())
@@ -143,7 +151,7 @@ func asked(ctx context.Context, files vfs.FS, which func(i int) bool) (all []sai
 // shortAnswers asks all commands of a damaged database, and returns those that answer less or
 // something else than without the damage, and do not say so; differ reports whether any answers
 // something else, marked or not. What a command notes is known to
-// those after it, so each answer that differs is asked for once more, by itself. Then the database
+// those after it, so each answer of other content is asked for once more, by itself. Then the database
 // is opened again: what the first opening has changed must not hide what is lost.
 func (b *base) shortAnswers(ctx context.Context, files folder) (short []string, differ bool) {
 	every := func(int) bool { return true }
@@ -157,7 +165,7 @@ func (b *base) shortAnswers(ctx context.Context, files folder) (short []string, 
 			why := all[i].short(&b.said[i])
 			other := all[i].code != b.said[i].code || all[i].out != b.said[i].out
 			differ = differ || other
-			if opening == 0 && why == "" && other {
+			if opening == 0 && why == "" && all[i].content() != b.said[i].out {
 				if alone, err := asked(ctx, write(files), func(k int) bool { return k == i }); err == nil {
 					why = alone[i].short(&b.said[i])
 				}

@@ -61,8 +61,10 @@ func judge(ctx context.Context, bases []*base, seed uint64) (what string, v verd
 	if strings.HasPrefix(seen.said, "PANIC") {
 		v.failure = seen.said
 	}
-	if short, _ := b.shortAnswers(ctx, files); len(short) > 0 && v.failure == "" {
-		v.failure = fmt.Sprintf("%d short answers: %.600s", len(short), strings.Join(short, "; "))
+	if b.said != nil {
+		if short, _ := b.shortAnswers(ctx, files); len(short) > 0 && v.failure == "" {
+			v.failure = fmt.Sprintf("%d short answers: %.600s", len(short), strings.Join(short, "; "))
+		}
 	}
 	left := rescue(ctx, write(files))
 	why := b.rescueFails(h, &seen, &left)

@@ -29,6 +29,9 @@ func main() {
 		older, err = layoutBases(ctx, *old, 1, 3, 6, 8)
 		bases = append(bases, older...)
 	}
+	if err == nil {
+		err = listen(ctx, bases)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
