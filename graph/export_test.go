@@ -44,6 +44,16 @@ func CleanFirst(ctx context.Context, g Graph, o scope.Owner, meanwhile func()) e
 	})
 }
 
+// WithoutBirth is the record of an owner without the LSN of the first change of its graph.
+func WithoutBirth(value []byte) []byte {
+	o, err := decodeOwned(value)
+	if err != nil {
+		return value
+	}
+	o.born = 0
+	return o.encode()
+}
+
 // Keys are all keys of the part with their values.
 func Keys(ctx context.Context, g Graph) (keys, values [][]byte, err error) {
 	err = g.run.View(ctx, "read keys", func(v part.View) error {

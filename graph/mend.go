@@ -500,8 +500,13 @@ func counted(v part.View, owner uint32, looking func()) (o owned, err error) {
 		})
 	}
 	visit(secEntity, kindGraph, func(key, value []byte, whole bool) {
-		if n, err := decodeNode(value); whole && err == nil && !n.forward {
-			o.entities++
+		if n, err := decodeNode(value); whole && err == nil {
+			if !n.forward {
+				o.entities++
+			}
+			if o.born == 0 || n.first < o.born { // where the record is lost: changes before are told without names
+				o.born = n.first
+			}
 		}
 		o.lastEntity = max(o.lastEntity, be32At(key, body))
 	})

@@ -36,7 +36,16 @@ func TestRebuildGraph(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 11))
 	w := &damageWorld{graphWorld: damagedGraph(t, rng)}
 	w.clean()
-	keys, values := graphKeys(t, w.db)
+	read := func() (keys, values [][]byte) { // but for when graphs began, which follows from no other key
+		keys, values = graphKeys(t, w.db)
+		for i, key := range keys {
+			if key[0] == 'g' && key[7] == 'o' {
+				values[i] = graph.WithoutBirth(values[i])
+			}
+		}
+		return keys, values
+	}
+	keys, values := read()
 	before := w.db.LSN()
 	mustRebuild(t, w.db)
 	if w.db.LSN() != before {
@@ -55,7 +64,7 @@ func TestRebuildGraph(t *testing.T) {
 		sections[section] = true
 		w.write(func(b part.Tx) error { return b.Delete(key) })
 		mustRebuild(t, w.db)
-		if now, is := graphKeys(t, w.db); !reflect.DeepEqual(now, keys) || !reflect.DeepEqual(is, values) {
+		if now, is := read(); !reflect.DeepEqual(now, keys) || !reflect.DeepEqual(is, values) {
 			t.Fatalf("key %x: the rebuild has not made it again", key)
 		}
 		tried++
