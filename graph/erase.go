@@ -111,10 +111,10 @@ func (t *Traces) Retain(v part.View) error {
 		r := &reader{View: v, owner: g.owner}
 		var is bool
 		var err error
-		switch {
-		case g.class == thingEntity:
+		switch g.class {
+		case thingEntity:
 			is, err = exists(v, entityKey(v, g.owner, g.arc.number))
-		case g.class == thingRelation:
+		case thingRelation:
 			is, err = r.anyVersion(g.arc)
 		default:
 			if used[g.owner] == nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -106,23 +107,24 @@ func jsonOfKey(k *apikeys.Key, secret string) keyJSON {
 
 // described says what a key is, for people.
 func described(k *apikeys.Key) string {
-	text := k.ID
+	var text strings.Builder
+	text.WriteString(k.ID)
 	if k.Name != "" {
-		text += fmt.Sprintf(" %q", k.Name)
+		fmt.Fprintf(&text, " %q", k.Name)
 	}
-	text += " sees " + k.Sees()
+	text.WriteString(" sees " + k.Sees())
 	if k.ReadOnly {
-		text += ", read-only"
+		text.WriteString(", read-only")
 	}
 	for _, t := range []struct {
 		what string
 		at   *time.Time
 	}{{"expires", k.ExpiresAt}, {"revoked", k.RevokedAt}, {"last used", k.LastUsedAt}} {
 		if t.at != nil {
-			text += fmt.Sprintf(", %s %s", t.what, instantOf(*t.at))
+			fmt.Fprintf(&text, ", %s %s", t.what, instantOf(*t.at))
 		}
 	}
-	return text
+	return text.String()
 }
 
 func instantOf(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }

@@ -29,7 +29,7 @@ func ask(t *testing.T, address, key string, header http.Header, body string) (in
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.Body.Close() //nolint:errcheck // it was read
+	defer w.Body.Close()
 	b, err := io.ReadAll(w.Body)
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func (h hostileClient) run(t *testing.T, in string, args ...string) (out, told s
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close() //nolint:errcheck // the command has ended
+	defer c.Close()
 	var o, e bytes.Buffer
 	code, err = c.Run(t.Context(), &beside.Request{Args: args}, &beside.Terms{
 		In: strings.NewReader(in), Out: &o, Err: &e,

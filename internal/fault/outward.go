@@ -44,7 +44,7 @@ func below(folder string) string {
 // outward is the first line of an error's text, in which the texts of the errors below it are
 // outward, too.
 func outward(err error, folders []string) string {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // each error of the chain in its turn
 	case *Error:
 		if e.Public != "" {
 			return e.Public + "; the server's log says why"
@@ -63,7 +63,7 @@ func outward(err error, folders []string) string {
 	}
 	text := CauseText(err)
 	var causes []error
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // as errors.Unwrap does
 	case interface{ Unwrap() error }:
 		causes = []error{e.Unwrap()}
 	case interface{ Unwrap() []error }:

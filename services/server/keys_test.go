@@ -368,5 +368,7 @@ func TestStreamsEnd(t *testing.T) {
 	if err := end(); err != nil {
 		t.Error(err)
 	}
-	<-roots
+	if err := <-roots; err == nil {
+		t.Error("a stream of a server that has ended looks whole")
+	}
 }

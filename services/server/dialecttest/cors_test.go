@@ -81,7 +81,7 @@ func send(t *testing.T, method, url, body string, headers ...string) *http.Respo
 
 // list are the members of a header in lower case.
 func list(h http.Header, name string) (all []string) {
-	for _, v := range strings.Split(strings.Join(h.Values(name), ","), ",") {
+	for v := range strings.SplitSeq(strings.Join(h.Values(name), ","), ",") {
 		all = append(all, strings.ToLower(strings.TrimSpace(v)))
 	}
 	return all
@@ -102,7 +102,7 @@ func TestPagesOfOrigins(t *testing.T) {
 			h.Get("Access-Control-Allow-Private-Network") != "true" || h.Get("Access-Control-Allow-Credentials") != "" || !slices.Contains(list(h, "Vary"), "origin") {
 			t.Errorf("preflight of %s %s: %d %v", f.method, f.path, pre.StatusCode, h)
 		}
-		for _, name := range strings.Split(names, ",") {
+		for name := range strings.SplitSeq(names, ",") {
 			if !slices.Contains(list(h, "Access-Control-Allow-Headers"), name) {
 				t.Errorf("preflight of %s %s does not allow %s", f.method, f.path, name)
 			}
