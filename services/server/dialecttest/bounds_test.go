@@ -40,7 +40,7 @@ func TestBoundOfLists(t *testing.T) {
 		{"POST /api/agents/a/memories", `{"content":"tea","tags":` + list(over, `"t"`) + `}`},
 	} {
 		v := s.ask(413, c.request, c.body)
-		if said, err := json.Marshal(v); err != nil || !bytes.Contains(said, []byte(fmt.Sprint(memory.MaxItems))) {
+		if said, err := json.Marshal(v); err != nil || !bytes.Contains(said, fmt.Append(nil, memory.MaxItems)) {
 			t.Errorf("%s: %s, %v", c.request, said, err)
 		}
 	}
