@@ -24,6 +24,7 @@ import (
 // it gave when it was the newest.
 func TestRecallAsOf(t *testing.T) {
 	race.Sequential(t)
+	t.Parallel()
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(3, 4))
 	clock := newTestClock()

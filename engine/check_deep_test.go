@@ -22,6 +22,7 @@ import (
 // links lead nowhere, which Check does not look at.
 func TestCheckDeep(t *testing.T) {
 	race.Sequential(t)
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	limits := smallLimits()
 	limits.Crossover = 1100

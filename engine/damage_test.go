@@ -21,6 +21,7 @@ import (
 // knows of the damage also the next time.
 func TestAnswersBesideDamage(t *testing.T) {
 	race.Sequential(t)
+	t.Parallel()
 	fs := vfs.NewMem()
 	living := lossy(t, fs, setup{})
 	db := openTest(t, fs, setup{})

@@ -281,6 +281,7 @@ func TestEraseDeadline(t *testing.T) {
 // TestEraseRandom plants words through many doors, erases by ID, by user and by agent, and verifies
 // that the files have none of the words that derive from the erased and all others.
 func TestEraseRandom(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			w := newPlanted(t, seed)

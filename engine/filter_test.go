@@ -42,6 +42,7 @@ type filterCount struct{ filters, forms, answers, verdicts, matches int }
 // sealed ones, and with other fields taking all the room of the filter index.
 func TestFilterAgainstNaive(t *testing.T) {
 	race.Sequential(t)
+	t.Parallel()
 	filters := race.Times(filtersOfARun)
 	if n, err := strconv.Atoi(os.Getenv(filtersVar)); err == nil {
 		filters = n

@@ -204,7 +204,7 @@ func TestSeqsAreReleased(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), setup{Options: Options{Clock: clk.now}})
 	setPolicy(t, db, func(p *policy.Policy) { p.History = policy.Span(time.Minute) })
 	kept := mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{Agent: "kept"}, Text: "kept"})
-	for lap := range max(race.Times(20), 8) {
+	for lap := range max(race.Times(10), 8) {
 		var batch []memory.Memory
 		for i := range 3000 {
 			batch = append(batch, memory.Memory{Scope: memory.Scope{Agent: "a", Run: "r"}, Text: fmt.Sprint("text ", lap, " ", i)})

@@ -280,6 +280,7 @@ func damageTold(t *testing.T, fs vfs.FS, n int) string {
 // panics, never returns another text, and the damage is told wherever it matters.
 func TestFlippedBytes(t *testing.T) {
 	race.Sequential(t)
+	t.Parallel()
 	fs := closedDatabase(t, 200)
 	names, err := fs.List("db/store")
 	if err != nil {

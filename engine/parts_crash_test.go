@@ -145,6 +145,7 @@ func (w *besides) items() (items []sessions.Item) {
 // that was acknowledged, or that after the change that was being made; its check is clean.
 func TestPartsAfterCrashes(t *testing.T) {
 	race.Sequential(t)
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))

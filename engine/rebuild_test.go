@@ -260,6 +260,7 @@ func TestRebuildBesideOthers(t *testing.T) {
 // next Open.
 func TestRebuildInterrupted(t *testing.T) {
 	race.Sequential(t)
+	t.Parallel()
 	fs := vfs.NewMem()
 	db := sealedTeas(t, fs, 1500)
 	before := teaAnswers(t, db.Memories())

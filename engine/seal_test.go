@@ -51,6 +51,7 @@ func (db *DB) waitSealed(t testing.TB) int {
 // same answers, to the bit.
 func TestSealedAnswersAlike(t *testing.T) {
 	race.Sequential(t)
+	t.Parallel()
 	ctx := context.Background()
 	rng := rand.New(rand.NewPCG(1, 2))
 	clock := newTestClock()

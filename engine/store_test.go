@@ -18,6 +18,7 @@ import (
 // appended, which the tree takes over as they are; a small one makes one table of all.
 func TestTablesEndWithKinds(t *testing.T) {
 	race.Sequential(t)
+	t.Parallel()
 	db := openTest(t, vfs.NewMem(), Options{MemoryBudget: 1 << 30})
 	rng := rand.New(rand.NewPCG(1, 1))
 	stored := 0

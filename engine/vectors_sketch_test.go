@@ -132,6 +132,7 @@ func (w *sketchWorld) all(t *testing.T, m Memories, q memory.Query) []memory.Hit
 // TestScopesBySketches: recalls within a scope, whose vectors are compared by their
 // sketches first, find what they do when every memory is scored.
 func TestScopesBySketches(t *testing.T) {
+	t.Parallel()
 	const n = 3000
 	missed := 0
 	for i, metric := range []Metric{MetricCosine, MetricDot, MetricL2, MetricCosine, MetricL2} {

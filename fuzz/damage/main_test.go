@@ -123,7 +123,7 @@ func TestRescueReportsEachBlock(t *testing.T) {
 // reported reports whether losses name what a line of an export is of, or what it is found by.
 func reported(lost []exchange.RescueLoss, line string) bool {
 	of := map[string]string{
-		"memory": "memories", "history": "memories", "kv": "entries", "entity": "graph", "relation": "graph", "merge": "graph",
+		"memory": "memories", "history": "memories", "kv": "entries", "entity": "graph", "relation": "graph", "merge": "graph", "link": "graph",
 		"session": "sessions", "message": "sessions", "marker": "sessions", "usage": "usage", "budget": "usage", "agent": "usage",
 	}
 	var typed struct{ Type string }
@@ -132,6 +132,6 @@ func reported(lost []exchange.RescueLoss, line string) bool {
 	}
 	return slices.ContainsFunc(lost, func(l exchange.RescueLoss) bool {
 		return strings.Contains(l.What, of[typed.Type]) || strings.Contains(l.What, "memories") || strings.Contains(l.What, "names") || strings.Contains(l.What, "deletes") ||
-			strings.Contains(l.What, "settings") || strings.Contains(l.What, "everything")
+			strings.Contains(l.What, "settings") || strings.Contains(l.What, "everything") || l.What == "what an export has"
 	})
 }

@@ -31,7 +31,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	const left = "the last 8.0 MiB are kept" // half of the reserve
-	c.fails(exitFailed, "the last 16.0 MiB are kept; make room on the disk", "store", "--user", "ada", strings.Repeat("long ", 1<<20))
+	c.fails(exitFailed, "the last 16.2 MiB are kept; make room on the disk", "store", "--user", "ada", strings.Repeat("long ", 1<<20))
 	c.ok("delete", "m", "--user", "ada")
 	c.ok("store", "--user", "ada", "--id", "m", "prefers tea to coffee")
 	if err := os.WriteFile(junk, make([]byte, 57<<20), 0o600); err != nil {

@@ -969,7 +969,7 @@ func verbs() []string {
 
 // Every verb has examples, and every example is understood.
 func TestExamples(t *testing.T) {
-	want := []string{"store", "get", "update", "delete", "list", "groups", "recall", "why", "history", "kv", "session", "note", "graph", "usage", "agent", "user", "erase", "fact", "import", "export", "demo", "policy", "consolidate", "evict", "check", "backup", "restore", "rescue", "convert", "rebuild", "compact", "archive", "replica", "cluster", "embed", "reembed", "stats", "plot", "log", "analyze", "reset", "shell", "mcp"}
+	want := []string{"store", "get", "update", "delete", "list", "groups", "recall", "why", "history", "kv", "session", "note", "graph", "usage", "agent", "user", "erase", "fact", "import", "export", "demo", "policy", "consolidate", "evict", "check", "backup", "restore", "rescue", "convert", "rebuild", "compact", "archive", "replica", "cluster", "embed", "reembed", "key", "stats", "plot", "log", "analyze", "reset", "shell", "mcp"}
 	if got := verbs(); !reflect.DeepEqual(got, want) {
 		t.Errorf("verbs %v, want %v", got, want)
 	}

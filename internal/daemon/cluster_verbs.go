@@ -97,7 +97,7 @@ func (v *clusterVerbs) route(c *server.Call, conn *beside.Conn, r *beside.Reques
 		case cli.Merges(c.Context(), r.Args):
 			return conn.Serve(c.Context(), r, func(context.Context, *beside.Session) int { return cli.OfEveryone })
 		default:
-			return v.refuse(c, conn, r, exitUsage, errors.New("the server is a cluster, whose shards each have some users: name one with --user, or as an administrator a shard, as --db http://HOST:PORT/shards/0"))
+			return v.refuse(c, conn, r, exitUsage, server.Fail(http.StatusBadRequest, "one_shard", "the server is a cluster, whose shards each have some users: name one with --user, or as an administrator a shard, as --db http://HOST:PORT/shards/0"))
 		}
 		shard = cluster.ShardOf(o, v.t.Count())
 	}

@@ -304,7 +304,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"--no-flag"}, exitUsage, "no-flag"},
 		{[]string{"serve"}, exitUsage, `no verb "serve"`},
 		{[]string{"key"}, exitUsage, "add, list, revoke, rotate, clear and import"},
-		{[]string{"key", "add"}, exitUsage, "At least one of"},
+		{[]string{"key", "add"}, exitUsage, "names no user, agent or run"},
 		{[]string{"key", "add", "--user", "a", "--admin"}, exitUsage, "no scope"},
 		{[]string{"key", "add", "--user", ""}, exitUsage, "empty"},
 		{[]string{"key", "add", "--scope", "{"}, exitUsage, "--scope"},
