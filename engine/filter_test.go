@@ -29,7 +29,7 @@ import (
 const (
 	// filtersVar sets how many filters each run of TestFilterAgainstNaive tries.
 	filtersVar      = "MEMDB_FILTERS"
-	filtersOfARun   = 50
+	filtersOfARun   = 20
 	filteredRecords = 250
 )
 

@@ -148,8 +148,8 @@ func (s *found) base(f vfs.FS, path string) error {
 	return eachHead(f, path, func(h *wal.Frame, _ int64) { s.LSN, s.Time = max(s.LSN, h.LSN), max(s.Time, h.Time) })
 }
 
-// eachHead visits the heads of the frames of a file that are whole, with the bytes of each frame. The last
-// frame is read whole: a crash may have torn it.
+// eachHead visits the heads of the frames of a file that are whole, with the bytes of each frame. A frame
+// that no head follows is read whole: a crash may have torn it, its head too.
 func eachHead(f vfs.FS, path string, visit func(h *wal.Frame, size int64)) error {
 	file, err := f.Open(path)
 	if err != nil {
@@ -160,7 +160,9 @@ func eachHead(f vfs.FS, path string, visit func(h *wal.Frame, size int64)) error
 	if err != nil {
 		return err
 	}
-	for at := int64(0); at < info.Size(); {
+	var last *wal.Frame
+	size := int64(0) // of the last frame
+	for at := int64(0); ; {
 		r := wal.NewReader(io.NewSectionReader(file, at, info.Size()-at))
 		h, err := r.Skip(func(bytes int64) error {
 			if at+bytes > info.Size() {
@@ -171,19 +173,24 @@ func eachHead(f vfs.FS, path string, visit func(h *wal.Frame, size int64)) error
 		if err == nil && at+r.Offset() > info.Size() {
 			err = wal.ErrTorn
 		}
-		if err == nil && at+r.Offset() == info.Size() {
-			_, err = wal.NewReader(io.NewSectionReader(file, at, info.Size()-at)).Next()
-		}
-		if errors.Is(err, wal.ErrTorn) || errors.Is(err, io.EOF) || errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrNewerLayout) {
-			return nil // what comes behind is not followed; who reads it is told
-		}
-		if err != nil {
+		ended := errors.Is(err, wal.ErrTorn) || errors.Is(err, io.EOF) || errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrNewerLayout)
+		if err != nil && !ended {
 			return fault.Within(path, err)
 		}
-		visit(h, r.Offset())
-		at += r.Offset()
+		if last != nil && ended {
+			if _, err := wal.NewReader(io.NewSectionReader(file, at-size, size)).Next(); err != nil {
+				return nil
+			}
+		}
+		if last != nil {
+			visit(last, size)
+		}
+		if ended {
+			return nil // what comes behind is not followed; who reads it is told
+		}
+		last, size = h, r.Offset()
+		at += size
 	}
-	return nil
 }
 
 // pollEvery is how often a cursor that waits looks for more.
@@ -366,7 +373,8 @@ func (c *Cursor) read(name string, after wal.Position) (*wal.Frame, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, wal.ErrTorn) {
 			return nil, err
 		}
-		if errors.Is(err, fault.ErrCorrupt) && torn(io.NewSectionReader(c.file, c.at, info.Size()-c.at)) {
+		// Of a frame that is torn even the version may be chance.
+		if (errors.Is(err, fault.ErrCorrupt) || errors.Is(err, fault.ErrNewerLayout)) && torn(io.NewSectionReader(c.file, c.at, info.Size()-c.at)) {
 			return nil, wal.ErrTorn
 		}
 		if err != nil {
