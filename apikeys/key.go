@@ -15,6 +15,13 @@ import (
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
+const (
+	// OldFile is the file in which earlier versions kept the keys, in the folder of the database.
+	OldFile = "memdbd.keys"
+	// MaxOldFile bounds that file, in bytes.
+	MaxOldFile = 16 << 20
+)
+
 // A Key is what is known of a key: never the secret.
 type Key struct {
 	// ID names the key, in lists and in logs.

@@ -99,7 +99,7 @@ const (
 )
 
 // Add makes a key with rights, and returns the secret, which nobody can read again, with what is known of the
-// key. Where the keys of the store are damaged, the new one takes the place of all. Errors are those of
+// key. If the keys in the store are damaged, the new key replaces them all. Add returns the errors of
 // [Rights.Check] and of the store.
 func (k *Keys) Add(ctx context.Context, r Rights) (secret string, key Key, err error) {
 	if err := r.Check(); err != nil {
@@ -263,7 +263,7 @@ func (k *Keys) Find(secret string) (key *Key, needed bool, err error) {
 }
 
 // Holds returns nil while what Find returned is still so: the key works, or there is none and none is needed. It
-// is for streams, which last longer than the request that began them. Errors are those of Find.
+// is for streams, which outlive the check at the start of their request. It returns the errors of Find.
 func (k *Keys) Holds(key *Key) error {
 	if k == nil {
 		return nil
@@ -285,7 +285,7 @@ func (k *Keys) Holds(key *Key) error {
 	return nil
 }
 
-// Some reports whether the store has ever had a key. Errors are those of Find.
+// Some reports whether the store has ever had a key. It returns the errors of Find.
 func (k *Keys) Some() (bool, error) {
 	_, needed, err := k.Find("")
 	if errors.Is(err, ErrNoKey) {
@@ -294,7 +294,7 @@ func (k *Keys) Some() (bool, error) {
 	return needed, err
 }
 
-// NoteUse stores when keys were last used, for those of which that is not known to within UsedEvery.
+// NoteUse stores when keys were last used, if the stored time is older than UsedEvery.
 func (k *Keys) NoteUse(ctx context.Context) error {
 	k.mu.Lock()
 	var lines []line

@@ -25,8 +25,8 @@ func (db *DB) APIKeys() *apikeys.Book {
 // apiKeys is what a database knows of its API keys outside of its store.
 type apiKeys struct {
 	sealed atomic.Bool // there was a key: identity.KeysSince is set
-	// An older memdb kept the keys in a file. broken is why they were not taken over, and lines are those of
-	// a file that can be read where the database was opened to be read only.
+	// Earlier versions kept the keys in a file. broken is why the file could not be read; lines are its keys
+	// if the database is open for reading only, and cannot store them.
 	broken error
 	lines  []byte
 }
@@ -76,13 +76,9 @@ func (db *DB) setIdentity(id *identity) {
 }
 
 const (
-	// keyFile is where earlier versions kept the keys, in the folder of a database; keyFileSuffix ended the name
-	// of that file beside a database in one file.
-	keyFile       = "memdbd.keys"
+	// keyFileSuffix ended the name of the key file of earlier versions beside a one-file database.
 	keyFileSuffix = ".keys"
-	// maxKeyFile bounds that file, in bytes.
-	maxKeyFile = 16 << 20
-	doingAdopt = "take over the keys in "
+	doingAdopt    = "take over the keys in "
 )
 
 // adoptKeys takes over the keys of an older database, once: from then on those in the store count, and the file is
@@ -91,7 +87,7 @@ const (
 func (db *DB) adoptKeys(files vfs.FS, path string, one, keep bool) {
 	name := path + keyFileSuffix
 	if !one {
-		name = files.PathJoin(path, keyFile)
+		name = files.PathJoin(path, apikeys.OldFile)
 	}
 	kind, what, err := fsys.KindOf(files, name)
 	if err == nil && kind == fsys.Missing {
@@ -105,7 +101,7 @@ func (db *DB) adoptKeys(files vfs.FS, path string, one, keep bool) {
 		err = errors.New("it is " + what)
 	}
 	if err == nil {
-		lines, err = readBounded(files, name, maxKeyFile)
+		lines, err = readBounded(files, name, apikeys.MaxOldFile)
 	}
 	if err == nil {
 		err = apikeys.CheckLines(lines)

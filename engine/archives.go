@@ -100,6 +100,9 @@ func (db *DB) acknowledgeFirst(ctx context.Context, seen uint64, err error) erro
 	case err := <-done:
 		return err
 	case <-ctx.Done():
+		if err != nil { // it was refused: nothing was written
+			return ctx.Err()
+		}
 		return &fault.Error{
 			Kind: fault.ErrUnavailable, What: "archive a write", Why: "the archive has not taken it in time", Cause: ctx.Err(),
 			Do: "the write is in the database, and is archived once the archive answers; Archives says what fails",

@@ -8,11 +8,10 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
-// A read of a damaged database answers with what is left, or fails. In both cases the database
-// knows of the damage once the answer is there: Open notes what it goes without, the store notes
-// each block that it cannot read, and what is decoded notes a value whose checksum fails. All of
-// it is in one place, which answers carry as their number of unreadable things and which
-// [DB.Damage] describes.
+// A read of a damaged database returns what is left, or fails. Either way the damage is recorded
+// before the read returns: Open records what it had to leave out, the store records each block that
+// it cannot read, and decoders record each value whose checksum fails. There is one such record.
+// Results carry its count as Unreadable, and [DB.Damage] describes it.
 
 // Damage is what of an open database is known to be lost or unreadable.
 type Damage struct {

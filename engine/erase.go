@@ -120,8 +120,8 @@ type erasure struct {
 	names  []scope.Owner // those that own it
 	report EraseReport
 	stays  []Kept // memories that say the same
-	// passages are the texts and names that are searched for in the end, nil where the program was
-	// interrupted; goneNames are those of users, agents and runs.
+	// passages are the texts and names to search all files for at the end; nil if the program was
+	// interrupted. goneNames are the names of users, agents and runs among them.
 	passages  *needles.Passages
 	goneNames []string
 	traces    *graph.Traces // once the log was read
@@ -589,8 +589,8 @@ func (db *DB) goOnErasing(ctx context.Context) error {
 	return err
 }
 
-// finishErasing goes on with an erasure before the database is closed: a program that runs shortly would
-// never get to it in the background. It leaves one that a View holds up.
+// finishErasing completes a pending erasure before the database closes, since a short-lived program
+// never reaches it in the background. It leaves an erasure that waits for an open View.
 func (db *DB) finishErasing() {
 	if db.readOnly || db.Failed() != nil {
 		return
@@ -663,7 +663,7 @@ func readersError() error { return unendedError("a View is open that was begun b
 func unendedError(why string) error {
 	return &fault.Error{
 		Kind: fault.ErrBusy, What: doingErase, Why: why,
-		Do: "end the reads that were begun before: the erasure has begun and goes on in the background; call it again to see its report",
+		Do: "wait for the reads that began before it; the erasure continues in the background; call it again for its report",
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 type derivedFrom struct {
 	tx *Tx
 	e  *erasure
-	// ids and runs are those of the erased memories.
+	// ids and runs are the IDs and the runs of the erased memories.
 	ids  map[string]bool
 	runs map[string]bool
 	// merged are the memories that were merged into others and do not live, by the Seq and by the ID of

@@ -406,8 +406,11 @@ func eraseObservations(t part.Tx, owner uint32, key []byte, ids map[string]bool)
 		return err
 	}
 	without, err := withoutObservations(key, value, ids)
+	if errors.Is(err, fault.ErrCorrupt) {
+		return nil // check reports it, and the search of all files finds its text
+	}
 	if err != nil || without == nil {
-		return nil //nolint:nilerr // what cannot be read, check reports
+		return err
 	}
 	if err := t.NeedToFree(doingErase, 2*len(without)+freed); err != nil {
 		return err

@@ -90,6 +90,9 @@ func (a *app) printError(ctx context.Context, verb *cobra.Command, err error) {
 		if verb.Flags().Lookup("all-scopes") != nil {
 			scope.Do += ", or --all-scopes"
 		}
+		if verb.Flags().Lookup("admin") != nil {
+			scope.Do += ", or --admin"
+		}
 	}
 	if full, ok := errors.AsType[*memory.Error](err); ok && errors.Is(full, memory.ErrDiskFull) {
 		full.Do = "make room on the disk; verbs that only read work meanwhile"

@@ -41,7 +41,7 @@ func TestRightsAreComplete(t *testing.T) {
 	for _, list := range [][]string{beyondScope, beyondRun} {
 		for _, name := range list {
 			if !slices.ContainsFunc(seen, func(verb string) bool {
-				cmd, _, err := root.Find(splitWords(verb))
+				cmd, _, err := root.Find(splitWords(t, verb))
 				return err == nil && cmd.Flags().Lookup(name) != nil
 			}) {
 				t.Errorf("no command has --%s", name)
@@ -50,10 +50,11 @@ func TestRightsAreComplete(t *testing.T) {
 	}
 }
 
-func splitWords(s string) []string {
+func splitWords(t *testing.T, s string) []string {
+	t.Helper()
 	all, err := words(s)
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
 	return all
 }

@@ -218,7 +218,7 @@ func (p *program) serveCluster(ctx context.Context, c *config.Config, s *config.
 		return &memory.Error{Kind: memory.ErrFailed, What: "make the folder of the node", Cause: err}
 	}
 	f := &p.o.cluster
-	if old := filepath.Join(p.dir, keysName); fileThere(old) {
+	if old := filepath.Join(p.dir, apikeys.OldFile); fileThere(old) {
 		return &memory.Error{
 			Kind: memory.ErrInvalid, What: "run a node in " + p.dir, Why: "it has a file of keys, and the keys of a cluster are stored with its logs",
 			Do: "import them with memdbd key import " + old + " --cluster URL, and remove the file",

@@ -101,10 +101,6 @@ const (
 	DevFile = "cluster.env"
 	// keysWait is how long a command about keys waits for the servers of the logs.
 	keysWait = 20 * time.Second
-	// keysName is where earlier versions kept the keys of a server, in the folder of its database.
-	keysName = "memdbd.keys"
-	// maxKeys bounds such a file, in bytes.
-	maxKeys = 16 << 20
 )
 
 func fileThere(name string) bool {
@@ -148,7 +144,7 @@ revoked here or there is revoked.`,
 func linesOf(src string) (lines []byte, err error) {
 	there, err := engine.Exists(src)
 	if err != nil || !there {
-		if lines, err = fsys.ReadSmall(src, maxKeys); err != nil {
+		if lines, err = fsys.ReadSmall(src, apikeys.MaxOldFile); err != nil {
 			err = &memory.Error{Kind: memory.ErrFailed, What: "import the keys of " + src, Cause: err}
 		}
 		return lines, err
