@@ -55,6 +55,7 @@ type blocks struct {
 	uncoded  atomic.Int64 // nodes, about
 	sown     int64        // nodes there were when seeds were chosen; the builder's
 	seeds    atomic.Pointer[sown]
+	walks    grace // those that read blocks
 }
 
 // marks has a bit for each of 64 slots.
@@ -225,6 +226,11 @@ func (w *builder) recode(ctx context.Context) error {
 		return err
 	}
 	g.blocks.Store(k)
+	// Blocks are made anew in place, which no walk may be reading that found them right.
+	if err := k.walks.wait(ctx); err != nil {
+		k.uncoded.Add(1)
+		return err
+	}
 	w.coder.words, w.coder.kept = make([]uint16, k.bits/16), nil
 	if k.seeds.Load() == nil || k.uncoded.Load() >= keepFrom {
 		w.coder.kept = make([]keptTurned, keptRows)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -138,6 +140,37 @@ func TestBlocksFollow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Walks over blocks run beside Link, which makes blocks anew, with kernels that the race detector
+// can watch.
+func TestHopsBesideLink(t *testing.T) {
+	defer simd.Use(simd.Portable)()
+	vecs := clustered(random(t), 600, leastBlockBits, 6)
+	x := blockedIndex(t, Config{Dim: leastBlockBits, EfConstruction: 20}, vecs[:200])
+	r, s := newSearcher(x), &Search{K: 5, Slots: 200, Ef: 10, Strategy: Sweep}
+	r.setQuery(vecs[0], math.Sqrt(simd.SquaredNorm(vecs[0])))
+	if p := r.plan(s); !r.hops(s, &p) {
+		t.Fatal("no walk goes by blocks")
+	}
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for n := 0; !stop.Load(); n++ {
+				if _, err := x.Search(t.Context(), vecs[n%200], *s); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for _, v := range vecs[200:] {
+		mustAdd(t, x, v)
+		mustLink(t, x)
+	}
+	stop.Store(true)
+	wg.Wait()
+	checkBlocks(t, x)
 }
 
 // Walks over blocks find about what walks over links find, in filters and among removed

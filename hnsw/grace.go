@@ -1,6 +1,10 @@
 package hnsw
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
 
 // grace holds slots back until no search can still meet them, without anybody
 // waiting: searches count themselves into the current epoch; slots retired in
@@ -53,4 +57,20 @@ func (g *grace) advance(free []uint32) []uint32 {
 		g.epoch.Add(1)
 	}
 	return free
+}
+
+// wait returns once every search has left that was counted in before. Nobody else calls it
+// meanwhile.
+func (g *grace) wait(ctx context.Context) error {
+	for range 2 {
+		e := g.epoch.Load()
+		for g.readers[(e+1)&1].n.Load() != 0 {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			time.Sleep(20 * time.Microsecond)
+		}
+		g.epoch.Store(e + 1)
+	}
+	return nil
 }

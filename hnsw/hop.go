@@ -2,7 +2,6 @@ package hnsw
 
 import (
 	"math"
-	"runtime"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/simd"
@@ -144,6 +143,8 @@ func (r *searcher) hops(s *Search, p *plan) bool {
 	if from == nil || pool > mostHop || s.Within != nil && p.share < nearlyAll && (p.near < leastNear || pool > simd.PoolRoom) {
 		return false
 	}
+	walk := k.walks.enter()
+	defer k.walks.leave(walk)
 	b.within, b.visible = s.Within, r.visible(s)
 	b.reset(p.ef)
 	r.startPending(s)
@@ -155,7 +156,6 @@ func (r *searcher) hops(s *Search, p *plan) bool {
 		h.absorb(1, &b.visited)
 	}
 	b.hop(h, k, p.budget)
-	runtime.KeepAlive(k)
 	return b.shown >= s.K || b.shown >= p.matching
 }
 

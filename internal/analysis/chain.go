@@ -47,7 +47,7 @@ func (s *scanner) segment(g segment) bool {
 	}
 	c.segments[c.n] = g
 	c.n++
-	return s.spend(1)
+	return s.spend(1 + len(g.text)/bytesPerStep)
 }
 
 // flushChain emits the tokens of the chain: the whole, then each segment and its words.

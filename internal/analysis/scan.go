@@ -193,9 +193,11 @@ func (s *scanner) read(lo, hi int) {
 			s.grouped(i, hi)
 		}
 		end, plain := chunkEnd(text, i)
-		if plain {
+		switch {
+		case !s.spend((end - i) / bytesPerStep):
+		case plain:
 			s.scanASCII(i, end)
-		} else {
+		default:
 			s.scanUnicode(i, end)
 		}
 		i = end

@@ -98,6 +98,9 @@ func (s *scanner) negation(g *segment, lo, hi int) {
 
 // word emits the word text[lo:hi] of a segment, and its parts where it has any.
 func (s *scanner) word(g *segment, lo, hi int) {
+	if !s.spend((hi - lo) / bytesPerStep) {
+		return
+	}
 	if hasHangul(g.text[lo:hi]) {
 		s.hangulWord(g, lo, hi)
 		return

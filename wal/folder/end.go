@@ -128,15 +128,16 @@ func (a *Archive) recordEnds(id *identity) error {
 	return id.write(a.fs, a.path)
 }
 
-// reached notes how far the archive is, behind a frame that is on disk. It waits for no sync: readers see
-// the record at once, and after a loss of power it may say less than the archive has.
-func (a *Archive) reached(f *wal.Frame) error {
+// reached notes how far the archive is, behind a frame that is on disk; sum is the checksum of a frame of
+// batches. It waits for no sync: readers see the record at once, and after a loss of power it may say less
+// than the archive has.
+func (a *Archive) reached(f *wal.Frame, sum uint64) error {
 	e := endRecord{count: a.had.count + 1, End: wal.End{Number: f.After().Number, LSN: max(f.LSN, a.had.LSN), Time: max(f.Time, a.had.Time)}}
 	if e.Number < a.had.Number { // what the archive had is not there again yet
 		return nil
 	}
 	if f.Kind == wal.Batches {
-		e.frame = wal.SumOf(a.buf)
+		e.frame = sum
 	} else if e.Number == a.had.Number {
 		e.frame = a.had.frame
 	}

@@ -269,7 +269,7 @@ func (a *Archive) appendBatches(f *wal.Frame) (err error) {
 			return err
 		}
 	}
-	n, err := a.write(a.segment, f)
+	n, sum, err := a.write(a.segment, f)
 	if err == nil {
 		err = a.segment.Sync()
 	}
@@ -277,7 +277,7 @@ func (a *Archive) appendBatches(f *wal.Frame) (err error) {
 	if a.torn = err != nil; a.torn {
 		return err
 	}
-	return a.reached(f)
+	return a.reached(f, sum)
 }
 
 // create makes a file whose bytes go to the disk as they come, and not all with its sync, which the log of
@@ -297,12 +297,14 @@ func (a *Archive) endSegment() {
 	a.segment, a.torn = nil, false
 }
 
-func (a *Archive) write(file vfs.File, f *wal.Frame) (n int64, err error) {
+// write returns how many bytes the frame has, and its checksum.
+func (a *Archive) write(file vfs.File, f *wal.Frame) (n int64, sum uint64, err error) {
 	if a.buf, err = f.Append(a.buf[:0]); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
+	sum = wal.SumOf(a.buf) // before Write, which under the race detector changes its input in Pebble's file system in memory
 	_, err = file.Write(a.buf)
-	return int64(len(a.buf)), err
+	return int64(len(a.buf)), sum, err
 }
 
 func (a *Archive) appendBase(f *wal.Frame) (err error) {
@@ -317,7 +319,7 @@ func (a *Archive) appendBase(f *wal.Frame) (err error) {
 	if a.base == nil || a.baseName != name {
 		return fault.Invalid("write a base", "it does not begin with its first part", "begin it again")
 	}
-	if _, err := a.write(a.base, f); err != nil || f.Kind != wal.BaseEnd {
+	if _, _, err := a.write(a.base, f); err != nil || f.Kind != wal.BaseEnd {
 		return err // a base counts from its end on: it is synced then
 	}
 	if err := a.base.Sync(); err != nil {
@@ -331,7 +333,7 @@ func (a *Archive) appendBase(f *wal.Frame) (err error) {
 	if err := fsys.SyncDir(a.fs, a.dir); err != nil {
 		return err
 	}
-	return a.reached(f)
+	return a.reached(f, 0)
 }
 
 func (a *Archive) endBase() {
