@@ -133,6 +133,9 @@ func tail(a *ask) error {
 	}
 	o := &engine.ChangesOptions{Scope: c.scopes[0], Follow: value[bool](a, "follow"), WithAccesses: value[bool](a, "accesses")}
 	limit := value[int](a, "limit")
+	if o.Follow && a.WantsArray() {
+		return invalid("follow the log", "the list does not end, so it cannot be one JSON object", "accept application/x-ndjson")
+	}
 	return a.list(func(s *stream) error {
 		if o.Follow {
 			a.Idles()

@@ -217,7 +217,7 @@ func TestShardsPages(t *testing.T) {
 			testdb.NoError(t, json.Unmarshal([]byte(l), &i))
 			items = append(items, i)
 		}
-		var e end
+		var e server.ListEnd
 		testdb.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &e))
 		return items, e.Next
 	}

@@ -9,23 +9,10 @@ import (
 
 // A stream is a list that is written as it is read.
 type stream struct {
-	end   end
-	last  any // stands in the place of end
+	end   server.ListEnd
+	last  any // stands in the place of end, of a list that is JSON lines for everybody
 	a     *ask
 	lines *server.Lines // nil until there is something to say
-}
-
-// end is the last line of a list.
-type end struct {
-	End bool `json:"end"`
-	// Count is how many lines stand before it.
-	Count int `json:"count"`
-	// Next is the value of after for the page behind this one, empty where none follows.
-	Next string `json:"next,omitempty"`
-	// Unreadable is how much is damaged, and left out.
-	Unreadable int `json:"unreadable,omitempty"`
-	// Limit is what ended a query of the graph before it was through.
-	Limit string `json:"limit,omitempty"`
 }
 
 // broken is the last line of a list that could not be written to its end.
@@ -39,12 +26,12 @@ type broken struct {
 
 // list answers the lines that fill writes. What fails before the first line is an answer of its own.
 func (a *ask) list(fill func(s *stream) error) error {
-	s := &stream{a: a, end: end{End: true}}
+	s := &stream{a: a}
 	err := fill(s)
 	if err == nil {
 		return s.finish()
 	}
-	if s.lines == nil {
+	if s.lines == nil || !s.lines.Begun() {
 		return err
 	}
 	var b broken
@@ -62,26 +49,25 @@ func (a *ask) list(fill func(s *stream) error) error {
 
 // finish writes the last line.
 func (s *stream) finish() error {
-	if s.lines == nil {
-		s.lines = s.a.Lines()
-	}
 	if s.a.DB != nil { // nil where the parts of all shards are merged, which say it themselves
 		s.end.Unreadable = max(s.end.Unreadable, s.a.DB.Damage().Unreadable)
 	}
-	last := s.last
-	if last == nil {
-		last = s.end
+	if s.last != nil {
+		if err := s.lines.Write(s.last); err != nil {
+			return err
+		}
+		return s.lines.Flush()
 	}
-	if err := s.lines.Write(last); err != nil {
-		return err
+	if s.lines == nil {
+		s.lines = s.a.List()
 	}
-	return s.lines.Flush()
+	return s.lines.End(s.end)
 }
 
 // write adds a line, and fails when the client has left.
 func (s *stream) write(v any) error {
 	if s.lines == nil {
-		s.lines = s.a.Lines()
+		s.lines = s.a.List()
 	}
 	s.end.Count++
 	return s.lines.Write(v)
@@ -138,6 +124,6 @@ func (s *stream) pages(read func(after string, limit int) (next string, err erro
 
 // begin sends the header before there is a line.
 func (s *stream) begin() error {
-	s.lines = s.a.Lines()
+	s.lines = s.a.List()
 	return s.lines.Flush()
 }

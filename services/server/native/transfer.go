@@ -54,6 +54,9 @@ func export(a *ask) error {
 		if err != nil {
 			return err
 		}
+		if s.lines == nil {
+			s.lines = a.Lines()
+		}
 		end := exportEnd{exchange.TypeEnd, true, exchange.NewExported(r)}
 		end.Unreadable = max(end.Unreadable, a.DB.Damage().Unreadable)
 		s.last = end
