@@ -156,7 +156,7 @@ var law = map[string]row{
 	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
 	"services/server/chat":              {floor: spoken, only: []string{"apikeys", "engine", "internal/messages", "internal/testdb", "memory", "services/server", "sessions"}},
 	"services/server/langgraph":         {floor: spoken, only: []string{"apikeys", "engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
-	"services/server/native":            {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
+	"services/server/native":            {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "internal/wiretest", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
 
 	"services/server/dialecttest": {floor: verbs, forTests: true},
 

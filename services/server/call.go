@@ -147,4 +147,3 @@ func (c *Call) Reply(status int, v any) error {
 	_, err := c.W.Write(b.Bytes())
 	return err
 }
-

@@ -20,12 +20,12 @@ func ageing() []route {
 	return []route{
 		{at: "GET /policy", summary: "Show how memories age", reply: policy.Policy{}, admin: true, whole: true, handle: showPolicy},
 		{at: "PATCH /policy", summary: "Set keys of the policy; preset begins with a preset", body: map[string]any{}, reply: policy.Policy{}, admin: true, whole: true, handle: setPolicy},
-		{at: "POST /evict", summary: "Remove memories that the policy does not keep; behind the victims stands the report", reply: engine.Victim{}, lines: true, handle: evict, params: inOwner(
+		{at: "POST /evict", summary: "Remove memories that the policy does not keep; behind the victims stands the report", reply: server.OneOf{Name: "EvictionItem", Of: []any{engine.Victim{}, engine.Evicted{}}}, lines: true, handle: evict, params: inOwner(
 			param{name: "max_age", kind: span, summary: "what is older may go, as 30d; as the policy says where it is left out"},
 			param{name: "min_importance", kind: number, summary: "what is at least as important stays whatever its age, from 0 to 1"},
 			param{name: "cap", kind: count, summary: "how many an owner keeps"}, dryRun,
 		)},
-		{at: "POST /consolidate", summary: "Decay, prune and merge memories; a dry run lists what would be merged and pruned before the report", reply: exchange.Consolidated{}, lines: true, handle: consolidate, params: inOwner(
+		{at: "POST /consolidate", summary: "Decay, prune and merge memories; a dry run lists what would be merged and pruned before the report", reply: server.OneOf{Name: "ConsolidationItem", Of: []any{engine.Merge{}, engine.Pruned{}, exchange.Consolidated{}}}, lines: true, handle: consolidate, params: inOwner(
 			param{name: "rate", kind: number, summary: "what memories lose of their confidence, from 0 to 1"},
 			param{name: "prune", kind: number, summary: "remove what has a lower decayed importance, from 0 to 1"},
 			param{name: "merge", kind: flag, summary: "merge what says the same"}, dryRun,

@@ -3,6 +3,7 @@ package native
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -11,10 +12,14 @@ import (
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
+// indexes are those that can be rebuilt.
+var indexes = []string{engine.IndexText, engine.IndexVectors, engine.IndexGraph, engine.IndexAll}
+
 func database() []route {
+	type Stats engine.Stats // its named keys; those of parts stand beside them
 	return []route{
-		{at: "GET /stats", summary: "Show how much the database holds and takes", reply: engine.Stats{}, admin: true, whole: true, stream: true, handle: stats},
-		{at: "GET /stats/by/{what}", summary: "List how many memories each user, agent or run has, the largest first", reply: memory.GroupSize{}, lines: true, admin: true, whole: true, handle: statsBy},
+		{at: "GET /stats", summary: "Show how much the database holds and takes", reply: Stats{}, admin: true, whole: true, stream: true, handle: stats},
+		{at: "GET /stats/by/{what}", path: []param{{name: "what", kind: text, values: groupings, summary: "what to group by"}}, summary: "List how many memories each user, agent or run has, the largest first", reply: memory.GroupSize{}, lines: true, admin: true, whole: true, handle: statsBy},
 		{at: "GET /stats/since", summary: "Show what was written since a time", reply: engine.Growth{}, admin: true, whole: true, stream: true, handle: statsSince, params: []param{
 			{name: "time", kind: moment, required: true, summary: "the time"},
 		}},
@@ -22,12 +27,12 @@ func database() []route {
 			{name: "deep", kind: flag, summary: "also search a sample of vectors by the index and exactly"},
 		}},
 		{at: "POST /compact", summary: "Give room on the disk back now", reply: exchange.Compacted{}, admin: true, whole: true, stream: true, handle: compact},
-		{at: "POST /rebuild/{index}", summary: "Make an index anew: text, vectors, graph or all", reply: exchange.Rebuilt{}, lines: true, admin: true, whole: true, handle: rebuild},
+		{at: "POST /rebuild/{index}", path: []param{{name: "index", kind: text, values: indexes, summary: "the index"}}, summary: "Make an index anew: text, vectors, graph or all", reply: exchange.Rebuilt{}, lines: true, admin: true, whole: true, handle: rebuild},
 		{at: "POST /embed", summary: "Embed the memories that have no vector yet", reply: embedded{}, admin: true, whole: true, stream: true, handle: embed, params: []param{
 			{name: "limit", kind: count, summary: "at most so many, 0: all"},
 		}},
 		{at: "POST /reset", summary: "Delete everything: memories, history, keys and values", reply: deletedOne, admin: true, whole: true, stream: true, handle: reset, params: []param{confirmed}},
-		{at: "GET /log", summary: "List what was committed, in its order", reply: wal.Change{}, lines: true, handle: tail, params: inAll(
+		{at: "GET /log", summary: "List what was committed, in its order", reply: wal.ChangeLine{}, lines: true, handle: tail, params: inAll(
 			param{name: "from", kind: lsn, summary: "the LSN of the first commit; the oldest that the log has where it is left out"},
 			param{name: "limit", kind: count, summary: "no more than so many changes, 0: all"},
 			param{name: "follow", kind: flag, summary: "go on with what is committed later, until the client leaves"},
@@ -80,14 +85,12 @@ func compact(a *ask) error {
 }
 
 func rebuild(a *ask) error {
-	all := []string{engine.IndexText, engine.IndexVectors, engine.IndexGraph}
-	index := a.id("index")
+	all := []string{a.id("index")}
 	switch {
-	case index == engine.IndexAll:
-	case !slices.Contains(all, index):
-		return invalid("rebuild", "there is no such index", "there are text, vectors, graph and all")
-	default:
-		all = []string{index}
+	case all[0] == engine.IndexAll:
+		all = slices.DeleteFunc(slices.Clone(indexes), func(index string) bool { return index == engine.IndexAll })
+	case !slices.Contains(indexes, all[0]):
+		return invalid("rebuild", "there is no such index", "there are "+strings.Join(indexes, ", "))
 	}
 	return a.list(func(s *stream) error {
 		for _, index := range all {

@@ -79,7 +79,7 @@ type (
 		Timestamp string  `json:"timestamp"`
 	}
 	factText struct {
-		Text string `json:"text"`
+		Text string `json:"text" openapi:"required"`
 	}
 )
 

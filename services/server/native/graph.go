@@ -109,9 +109,9 @@ func deleteEntity(a *ask) error {
 
 type relation struct {
 	ID         string          `json:"id"`
-	From       string          `json:"from"`
-	Relation   string          `json:"relation"`
-	To         string          `json:"to"`
+	From       string          `json:"from" openapi:"required"`
+	Relation   string          `json:"relation" openapi:"required"`
+	To         string          `json:"to" openapi:"required"`
 	Properties json.RawMessage `json:"properties"`
 	ValidFrom  exchange.Time   `json:"valid_from"`
 	ValidTo    exchange.Time   `json:"valid_to"`
@@ -171,7 +171,7 @@ func unlinkMemory(a *ask) error {
 }
 
 type mergeFrom struct {
-	From string `json:"from"` // the entity that goes
+	From string `json:"from" openapi:"required"` // the entity that goes
 }
 
 func mergeEntities(a *ask) error {

@@ -12,10 +12,10 @@ import (
 
 func graphData() []route {
 	return []route{
-		{at: "GET /graph/export", summary: "Write the graph as jsonl, dot or graphml", media: "application/octet-stream", stream: true, handle: exportGraph, params: ofOwner(
-			param{name: "format", kind: text, summary: "jsonl, dot or graphml; jsonl where it is left out"},
+		{at: "GET /graph/export", summary: "Write the graph as jsonl, dot or graphml", media: []string{linesOfJSON, "text/vnd.graphviz", "application/xml"}, stream: true, handle: exportGraph, params: ofOwner(
+			param{name: "format", kind: text, values: []string{"jsonl", "dot", "graphml"}, summary: "the format; the default is jsonl"},
 		)},
-		{at: "GET /graph/entities/{id}/picture", summary: "Draw the neighbourhood of an entity", media: "image/svg+xml", handle: drawEntity, params: inState(
+		{at: "GET /graph/entities/{id}/picture", summary: "Draw the neighbourhood of an entity", media: []string{"image/svg+xml"}, handle: drawEntity, params: inState(
 			param{name: "depth", kind: count, summary: "so many relations away at most, 1 where it is left out"},
 			param{name: "limit", kind: count, summary: "at most so many entities, up to 500; 40 where it is left out"},
 		)},

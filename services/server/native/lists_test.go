@@ -19,6 +19,7 @@ func (f *fixture) accepting(accept, target string) *httptest.ResponseRecorder {
 	}
 	w := httptest.NewRecorder()
 	f.h.ServeHTTP(w, r)
+	f.documented(r, w)
 	return w
 }
 

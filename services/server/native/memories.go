@@ -16,14 +16,15 @@ import (
 
 var (
 	withVectors = param{name: "vectors", kind: flag, summary: "with the vectors"}
-	filtered    = param{name: "filter", kind: chosen, summary: "only what fits this filter, in words or in JSON"}
+	filtered    = param{name: "filter", kind: chosen, summary: "only memories that satisfy this filter, as text or as JSON: see the schema Filter", example: `kind = fact and importance >= 0.5`}
+	groupings   = []string{string(memory.GroupUser), string(memory.GroupAgent), string(memory.GroupOwner), string(memory.GroupRun)}
 	upsert      = param{name: "upsert", kind: flag, summary: "change the memory that has the ID already"}
 	noDedup     = param{name: "no_dedup", kind: flag, summary: "store a text that is there already once more"}
 )
 
 func memories() []route {
 	return []route{
-		{at: "POST /memories", summary: "Store a memory, and with session append it to one", body: exchange.Record{}, reply: exchange.StoredInSession{}, status: http.StatusCreated, handle: storeOne, params: []param{
+		{at: "POST /memories", summary: "Store a memory, and with session append it to one", body: exchange.Record{}, reply: exchange.StoredInSession{}, status: http.StatusCreated, kept: true, handle: storeOne, params: []param{
 			upsert, noDedup,
 			{name: "session", kind: text, summary: "append it to this session, too, which is then its run"},
 			{name: "channel", kind: text, summary: "the channel of the session"},
@@ -41,7 +42,7 @@ func memories() []route {
 		)},
 		{at: "GET /count", summary: "Count memories", reply: counted{}, merge: server.Sum, handle: countMemories, params: inAll(filtered)},
 		{at: "GET /groups", summary: "List users, agents, owners or runs with their numbers of memories", reply: memory.GroupSize{}, lines: true, merge: mergeGroups, handle: groupMemories, params: inAll(
-			param{name: "by", kind: text, summary: "user, agent, owner or run; owner where it is left out"},
+			param{name: "by", kind: text, values: groupings, summary: "what to group by; the default is owner, a pair of a user and an agent"},
 		)},
 		{at: "GET /memories/{id}", summary: "Show a memory", reply: exchange.Record{}, handle: getMemory, params: inScope(withVectors)},
 		{at: "PATCH /memories/{id}", summary: "Change a memory", body: change{}, reply: exchange.Record{}, handle: changeMemory, params: inScope()},
@@ -114,7 +115,7 @@ func statusOf(s memory.Stored) int {
 
 // batch is the body of a store of many.
 type batch struct {
-	Memories strict[exchange.Record] `json:"memories"`
+	Memories strict[exchange.Record] `json:"memories" openapi:"required"`
 }
 
 // batchStored says of each memory of a batch what became of it.

@@ -33,22 +33,22 @@ func noteRoutes() []route {
 }
 
 type newNote struct {
-	Name    string      `json:"name"`
-	Content string      `json:"content"`
+	Name    string      `json:"name" openapi:"required"`
+	Content string      `json:"content" openapi:"required"`
 	Kind    memory.Kind `json:"kind"` // note or archive; note where it is left out
 }
 
 type noteContent struct {
-	Content string `json:"content"`
+	Content string `json:"content" openapi:"required"`
 }
 
 type noteRename struct {
-	To   string `json:"to"`
+	To   string `json:"to" openapi:"required"`
 	Keep bool   `json:"keep"` // the old name as an alias
 }
 
 type noteAlias struct {
-	Alias string `json:"alias"`
+	Alias string `json:"alias" openapi:"required"`
 }
 
 // note answers what a call does with a note of the owner.

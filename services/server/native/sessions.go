@@ -26,13 +26,13 @@ func sessionRoutes() []route {
 			param{name: "archived", kind: flag, summary: "those that are archived, instead of the others"}, upTo, after, wholeOf,
 		)},
 		{at: "POST /sessions", summary: "Open the session of a channel that was updated last, and make it if there is none", body: openChannel{}, reply: line, handle: openByChannel, params: ofOwner()},
-		{at: "GET /sessions/{run}", summary: "List the newest messages of a session, from its newest marker on", reply: MessageLine{}, lines: true, handle: showSession, params: ofOwner(
+		{at: "GET /sessions/{run}", summary: "List the newest messages of a session, from its newest marker on", reply: server.OneOf{Name: "SessionItem", Of: []any{MessageLine{}, sessions.MarkerLine{}}}, lines: true, handle: showSession, params: ofOwner(
 			param{name: "last", kind: count, summary: "at most so many messages, 20 where neither this nor tokens is given"},
 			param{name: "tokens", kind: count, summary: "as many as make up so many tokens, at four bytes each"},
 			param{name: "all", kind: flag, summary: "everything, also from before a marker"},
 		)},
 		{at: "GET /sessions/{run}/state", summary: "Show a session without its messages", reply: line, handle: sessionState, params: ofOwner()},
-		{at: "PUT /sessions/{run}", summary: "Replace all that a session holds by lines, or a list, of messages of any form and markers", takes: linesOfJSON, reply: saved{}, handle: saveSession, params: ofOwner(
+		{at: "PUT /sessions/{run}", summary: "Replace all that a session holds by lines, or a list, of messages of any form and markers", takes: linesOfJSON, body: sessionItems{}, reply: saved{}, handle: saveSession, params: ofOwner(
 			param{name: "channel", kind: text, summary: "where it takes place"},
 			param{name: "if_version", kind: lsn, summary: "only where it has this version, 0: only where there is none"},
 			param{name: "strict", kind: flag, summary: "refuse parts and keys that no form of messages has"},
@@ -48,7 +48,7 @@ func sessionRoutes() []route {
 			param{name: "keep_recent", kind: count, summary: "so many are not summarised, 10 where it is left out"},
 			param{name: "drop", kind: flag, summary: "remove the messages that were summarised; their memories stay"},
 		)},
-		{at: "POST /sessions/{run}/repair", summary: "Mend a session", reply: sessions.Repaired{}, handle: repairSession, params: ofOwner(
+		{at: "POST /sessions/{run}/repair", summary: "Mend a session", reply: server.OneOf{Name: "SessionRepair", Of: []any{sessions.Repaired{}, line}}, handle: repairSession, params: ofOwner(
 			param{name: "dry_run", kind: flag, summary: "only say what there is to repair"},
 			param{name: "undo", kind: flag, summary: "take the last repair back; the reply is the session"},
 		)},
@@ -100,7 +100,7 @@ func listSessions(a *ask) error {
 }
 
 type openChannel struct {
-	Channel string `json:"channel"`
+	Channel string `json:"channel" openapi:"required"`
 }
 
 func openByChannel(a *ask) error {
@@ -180,6 +180,9 @@ func sessionState(a *ask) error {
 	s, err := a.DB.Sessions().Get(a.Context(), owner, a.id("run"))
 	return a.ok(sessions.NewSessionLine(s), err)
 }
+
+// sessionItems documents what a save replaces a session by: messages in any form, and markers.
+type sessionItems []json.RawMessage
 
 type saved struct {
 	Messages int `json:"messages"`

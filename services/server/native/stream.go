@@ -15,15 +15,6 @@ type stream struct {
 	lines *server.Lines // nil until there is something to say
 }
 
-// broken is the last line of a list that could not be written to its end.
-type broken struct {
-	Error struct {
-		Code      string `json:"code"`
-		Message   string `json:"message"`
-		RequestID string `json:"request_id"`
-	} `json:"error"`
-}
-
 // list answers the lines that fill writes. What fails before the first line is an answer of its own.
 func (a *ask) list(fill func(s *stream) error) error {
 	s := &stream{a: a}
@@ -34,10 +25,9 @@ func (a *ask) list(fill func(s *stream) error) error {
 	if s.lines == nil || !s.lines.Begun() {
 		return err
 	}
-	var b broken
 	f := server.Fault(err)
-	b.Error.Code, b.Error.Message, b.Error.RequestID = f.Code, f.Message, a.W.Header().Get("X-Request-Id")
-	line, failed := json.Marshal(b)
+	f.RequestID = a.W.Header().Get("X-Request-Id")
+	line, failed := json.Marshal(f.Reply()) // the last line of a list that could not be written to its end
 	if failed == nil {
 		failed = s.lines.Flush()
 	}

@@ -15,7 +15,7 @@ import (
 
 func transfers() []route {
 	return []route{
-		{at: "GET /export", summary: "Write everything, or what a scope has, as the lines that an import reads; the report stands in the end", media: linesOfJSON, stream: true, handle: export, params: inAll(filtered)},
+		{at: "GET /export", summary: "Write everything, or what a scope has, as the lines that an import reads; the report stands in the end", media: []string{linesOfJSON}, stream: true, handle: export, params: inAll(filtered)},
 		{at: "POST /import", summary: "Store the lines of an export, or records of JSON by the usual names of their keys, whoever they belong to", takes: linesOfJSON, reply: exchange.Imported{}, admin: true, whole: true, large: true, handle: load, params: []param{
 			{name: "user", kind: text, summary: "the user of records that name none"},
 			{name: "agent", kind: text, summary: "likewise the agent"},
@@ -27,7 +27,7 @@ func transfers() []route {
 			{name: "map", kind: text, summary: "FIELD=KEY pairs, with commas between: the keys of records that have fields of a memory"},
 			{name: "strict", kind: flag, summary: "stop at the first record that cannot be stored, or line of memdb's own with an unknown key"},
 			{name: "ignore_unknown", kind: flag, summary: "count unknown keys also under strict; without it they are counted in any case"},
-			{name: "format", kind: text, summary: "jsonl, or json for one document; jsonl where it is left out"},
+			{name: "format", kind: text, values: []string{string(move.JSONL), string(move.JSON)}, summary: "jsonl for lines, json for one document; the default is jsonl"},
 			{name: "origin", kind: text, summary: "a part of the IDs of records that have none, which else follow from their content alone"},
 		}},
 	}

@@ -20,7 +20,7 @@ var ofCalls = []param{
 	{name: "until", kind: moment, summary: "before this time"},
 }
 
-var period = param{name: "per", kind: text, summary: "day or month, in UTC; for ever where it is left out"}
+var period = param{name: "per", kind: text, values: []string{string(usage.PerDay), string(usage.PerMonth)}, summary: "the period in UTC; the default is all time"}
 
 func usageRoutes() []route {
 	return []route{
@@ -28,7 +28,7 @@ func usageRoutes() []route {
 			param{name: "within_budget", kind: flag, summary: "fail with 409 where a budget has no room for it"},
 		)},
 		{at: "GET /usage/total", summary: "Sum tokens and cost", reply: usage.Totals{}, handle: totalUsage, params: ofCalls},
-		{at: "GET /usage/by/{what}", summary: "Sum tokens and cost by agent, model or day", reply: usage.GroupLine{}, lines: true, handle: usageBy, params: ofCalls},
+		{at: "GET /usage/by/{what}", summary: "Sum tokens and cost by agent, model or day", path: []param{{name: "what", kind: text, values: []string{string(usage.ByAgent), string(usage.ByModel), string(usage.ByDay)}, summary: "what to sum by"}}, reply: usage.GroupLine{}, lines: true, handle: usageBy, params: ofCalls},
 		{at: "GET /usage/rank", summary: "List agents, the most expensive one first", reply: usage.Ranked{}, lines: true, handle: rankUsage, params: ofCalls},
 		{at: "POST /usage/rollup", summary: "Replace old records by one for each day and model", reply: rolledUp{}, handle: rollUp, params: ofOwner(
 			param{name: "before", kind: moment, required: true, summary: "when the days end"},
@@ -44,7 +44,7 @@ func usageRoutes() []route {
 
 // call is a call of a model.
 type call struct {
-	Model            string        `json:"model"`
+	Model            string        `json:"model" openapi:"required"`
 	PromptTokens     int64         `json:"prompt_tokens"`
 	CompletionTokens int64         `json:"completion_tokens"`
 	TotalTokens      int64         `json:"total_tokens"` // prompt and completion where it is left out
@@ -168,7 +168,7 @@ func listBudgets(a *ask) error {
 
 type budget struct {
 	Per   usage.Period `json:"per"`
-	Limit *usage.USD   `json:"limit_usd"`
+	Limit *usage.USD   `json:"limit_usd" openapi:"required"`
 }
 
 func setBudget(a *ask) error {
