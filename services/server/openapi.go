@@ -236,6 +236,7 @@ func (b *apiBuilder) list(item any) object {
 		list := b.properties(name, shape{of: reflect.TypeFor[ListEnd]()})
 		props := list["properties"].(object)
 		delete(props, "end")
+		props["limit"].(object)["description"] = "The limit that ended a query of the graph early."
 		props["items"] = object{"type": "array", "maxItems": maxArrayItems, "items": items, "description": glossary["items"]}
 		list["required"] = []string{"items", "count"}
 		b.schemas[name] = list
