@@ -366,8 +366,8 @@ func (b *apiBuilder) properties(name string, s shape) object {
 		slices.Sort(f.required)
 		o["required"] = slices.Compact(f.required)
 	}
-	if more, open := openSchemas[name]; open {
-		o["additionalProperties"] = more
+	if openSchemas[name] {
+		o["additionalProperties"] = true
 	}
 	return o
 }

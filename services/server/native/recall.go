@@ -9,8 +9,8 @@ import (
 
 func recalls() []route {
 	return []route{
-		{at: "POST /recall", summary: "Find the memories that fit a query, best first", body: question{}, reply: recalled{}, reads: true, merge: mergeRecall, handle: recall},
-		{at: "POST /memories/{id}/why", summary: "Say why a recall finds a memory, or does not", body: question{}, reply: memory.Why{}, reads: true, handle: why},
+		{at: "POST /recall", summary: "Find the memories that match a query, best first", body: question{}, reply: recalled{}, reads: true, merge: mergeRecall, handle: recall},
+		{at: "POST /memories/{id}/why", summary: "Explain why a recall finds a memory or does not", body: question{}, reply: memory.Why{}, reads: true, handle: why},
 	}
 }
 

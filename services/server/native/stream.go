@@ -78,9 +78,9 @@ func writeAll[T any](s *stream, all []T) error {
 
 // The parameters of a list that has pages.
 var (
-	upTo    = param{name: "limit", kind: count, summary: "at most so many: 1 to 10000, 100 where it is left out"}
-	after   = param{name: "after", kind: text, summary: "the page behind another one: next of its last line"}
-	wholeOf = param{name: "all", kind: flag, summary: "all of them, page after page"}
+	upTo    = param{name: "limit", kind: count, summary: "the size of the page, 1 to 10,000; the default is 100"}
+	after   = param{name: "after", kind: text, summary: "the cursor: next of the previous page"}
+	wholeOf = param{name: "all", kind: flag, summary: "return all pages; not with limit"}
 )
 
 // streamPage is how many are read at a time where all are listed.
