@@ -36,6 +36,9 @@ type Call struct {
 	reach *reach
 	// inner is what another node says of it, nil for a call of a client.
 	inner *inner
+	// room takes bytes of the share of whom the call comes from, for what is held until the call ends; nil: nothing is
+	// counted.
+	room func(bytes int64) error
 	// attempt is the one at a request with an ID, nil for a call without one.
 	attempt *engine.Attempt
 }

@@ -20,7 +20,7 @@ const (
 
 const (
 	// maxArray and maxArrayItems bound a list that is one JSON object: the server holds the object until the list
-	// has ended, so that an error has a status of its own.
+	// has ended, so that an error has a status of its own. All of them together are bounded with the bodies.
 	maxArray      = 8 << 20
 	maxArrayItems = memory.MaxLimit
 	// lineBuffer is how much of an answer is gathered before it is sent.
@@ -93,6 +93,7 @@ type Lines struct {
 	wait  bytes.Buffer
 	array bool
 	items int
+	held  int // bytes of an array that room was taken for
 }
 
 // Begun reports whether something was sent, so that an error cannot have a status any more.
@@ -117,10 +118,24 @@ func (l *Lines) Write(v any) error {
 		return tooLong(fmt.Sprintf("more than %d items", maxArrayItems))
 	case l.array && l.wait.Len() > maxArray:
 		return tooLong(fmt.Sprintf("more than %d bytes", maxArray))
-	case l.array, l.wait.Len() < lineBuffer:
+	case l.array:
+		return l.hold()
+	case l.wait.Len() < lineBuffer:
 		return nil
 	}
 	return l.send()
+}
+
+// hold counts an array as a part of the bytes that all requests hold, and waits for room, as a body does.
+func (l *Lines) hold() error {
+	for l.c.room != nil && l.held < l.wait.Len() {
+		more := max(l.held, bodyStep)
+		if err := l.c.room(int64(more)); err != nil {
+			return err
+		}
+		l.held += more
+	}
+	return nil
 }
 
 func tooLong(than string) error {

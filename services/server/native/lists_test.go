@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
+	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
 // accepting sends a GET with an Accept header.
@@ -91,6 +92,28 @@ func TestListArrayPages(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the pages have %v, want %v", got, want)
+	}
+}
+
+// TestListArrayShare verifies that arrays count as bytes that requests hold, and are given back.
+func TestListArrayShare(t *testing.T) {
+	f := newFixture(t, false)
+	for i := range 4 {
+		f.want("PUT", fmt.Sprintf("/kv/k%d?user=ada", i), `"`+strings.Repeat("x", 500<<10)+`"`, 200, "")
+	}
+	f.s = server.New(f.db, server.Options{MaxBody: 64 << 10}) // all requests together hold 1 MiB, and one client half of it
+	f.s.Mount(New())
+	f.h = f.s.Handler()
+	if w := f.accepting("application/json", "/kv?user=ada"); w.Code != 503 || !strings.Contains(w.Body.String(), `"code":"busy"`) {
+		t.Errorf("%d %.200s", w.Code, w.Body)
+	}
+	for range 3 {
+		if w := f.accepting("application/json", "/kv?user=ada&limit=1"); w.Code != 200 {
+			t.Errorf("%d %.200s", w.Code, w.Body)
+		}
+		if w := f.accepting("", "/kv?user=ada"); w.Code != 200 {
+			t.Errorf("%d %.200s", w.Code, w.Body)
+		}
 	}
 }
 
