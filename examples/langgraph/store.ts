@@ -1,6 +1,6 @@
 // MemdbStore keeps LangGraph's store in memdbd. It is a BaseStore: pass it to compile() as the store of a graph.
 //
-//   const store = new MemdbStore({ url: "http://127.0.0.1:7070", key: process.env.MEMDB_KEY });
+//   const store = new MemdbStore("http://127.0.0.1:7070", process.env.MEMDB_KEY);
 //   const graph = new StateGraph(State).addNode("n", n).addEdge(START, "n").compile({ store });
 //
 // It needs @langchain/langgraph 1.x and a runtime with fetch: Node.js 18 or later, Deno, Bun or a browser.
@@ -8,12 +8,8 @@
 import { BaseStore } from "@langchain/langgraph";
 import type { Item, ListNamespacesOperation, Operation, OperationResults, PutOperation, SearchOperation } from "@langchain/langgraph";
 
-/** Options of a MemdbStore. */
-export interface MemdbStoreOptions {
-  /** The address of memdbd. Default: http://127.0.0.1:7070. */
-  url?: string;
-  /** An API key of memdbd. Its scope is whose items the store has. */
-  key?: string;
+/** The time to live of the items of a MemdbStore. */
+export interface TTLOptions {
   /** After how many minutes without a read an item expires. Default: never. */
   ttl?: number;
   /** Whether reads start the time to live of an item again. Default: true. */
@@ -24,11 +20,14 @@ type Wire = { namespace: string[]; key: string; value: Record<string, any>; crea
 
 export class MemdbStore extends BaseStore {
   private readonly url: string;
-  private readonly options: MemdbStoreOptions;
+  private readonly key?: string;
+  private readonly options: TTLOptions;
 
-  constructor(options: MemdbStoreOptions = {}) {
+  /** url is the address of memdbd, and key an API key: its scope is whose items the store has. */
+  constructor(url = "http://127.0.0.1:7070", key?: string, options: TTLOptions = {}) {
     super();
-    this.url = (options.url ?? "http://127.0.0.1:7070").replace(/\/$/, "");
+    this.url = url.replace(/\/$/, "");
+    this.key = key;
     this.options = options;
   }
 
@@ -82,7 +81,7 @@ export class MemdbStore extends BaseStore {
 
   private async ask(method: string, path: string, body?: unknown): Promise<unknown> {
     const headers: Record<string, string> = { "Content-Type": "application/json" };
-    if (this.options.key) headers["X-Api-Key"] = this.options.key;
+    if (this.key) headers["X-Api-Key"] = this.key;
     const reply = await fetch(this.url + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
     if (reply.ok) return reply.status === 204 ? null : reply.json();
     const detail = await reply.json().then((b) => String(b.detail), () => `${reply.status} ${reply.statusText}`);

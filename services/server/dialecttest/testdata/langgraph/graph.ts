@@ -59,7 +59,7 @@ async function operations(store: BaseStore) {
   return out;
 }
 
-const memdb = new MemdbStore({ url }), memory = new InMemoryStore();
+const memdb = new MemdbStore(url), memory = new InMemoryStore();
 if (!(memdb instanceof BaseStore)) throw new Error("MemdbStore is no BaseStore");
 for (const store of [memdb, new InMemoryStore()]) same("in a graph", await inGraph(store), { said: "likes tea, 1 found, then null" });
 const [got, want] = [await operations(memdb), await operations(memory)];
@@ -71,6 +71,6 @@ const [hit] = await memdb.search(["query"], { query: "bees" });
 same("search by a query", [hit?.key, typeof hit?.score, hit?.updatedAt instanceof Date], ["a", "number", true]);
 const failed = await memdb.put(["users"], "", {}).then(() => "stored", (e: Error) => e.message);
 if (!failed.includes("key: give one of 1 to")) throw new Error(`an empty key: ${failed}`);
-const gone = await new MemdbStore({ url: url + "/nowhere" }).get(["a"], "k").then(() => "read", () => "failed");
+const gone = await new MemdbStore(url + "/nowhere").get(["a"], "k").then(() => "read", () => "failed");
 same("an address without a store", gone, "failed");
 console.log("ok");
