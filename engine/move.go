@@ -454,12 +454,15 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 				s.SetSlot(doc, slot)
 			}
 		}
-		row := &m.rows[i]
+		row, expires := &m.rows[i], &r.Expires
+		db.touched.mu.Lock() // no row is extended meanwhile
 		db.tables.Docs.Put(doc, func(r *doctable.Row) {
 			r.Version, r.Run, r.From = row.Version, row.Run, lsn
-			r.Created, r.Expires = row.Created, row.Expires
+			r.Created = row.Created
+			r.Expires.Store(expires.Load())
 			r.Importance, r.Confidence = row.Importance, row.Confidence
 		})
+		db.touched.mu.Unlock()
 		db.tables.Docs.End(old, lsn)
 		tx.dying = append(tx.dying, dead{doc: old, lsn: lsn, kept: kept})
 	}
