@@ -145,7 +145,7 @@ func (db *DB) shadowed(bytes int) {
 func (db *DB) compactDead(ctx context.Context, d *deadness) error {
 	dead, tables := db.store.Garbage()
 	d.left = min(d.left, dead)
-	if dead-d.left < max(deadLeast, tables/deadShare) || db.store.Admit(doingCompact, deadLeast) != nil {
+	if dead-d.left < max(deadLeast, tables/deadShare) || db.store.AdmitMaintenance(doingCompact, deadLeast) != nil {
 		return nil
 	}
 	err := db.compactStore(ctx, func(took time.Duration) { sleep(ctx, took) })

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -62,6 +63,9 @@ func isFile(f vfs.FS, path string) (bool, error) {
 	case fsys.Missing:
 		return named, nil
 	case fsys.IsFolder:
+		if named {
+			return false, holdsFolder(f, path)
+		}
 		return false, nil
 	case fsys.IsOther:
 		if !named && strings.Contains(what, "link") {
@@ -74,6 +78,22 @@ func isFile(f vfs.FS, path string) (bool, error) {
 	}
 	own, err := hasMagic(f, path)
 	return own, fault.Within(doingOpen(path), err)
+}
+
+// holdsFolder refuses a folder whose name is that of a database in one file, unless it holds a database already:
+// older versions made one there, and nobody means to.
+func holdsFolder(f vfs.FS, dir string) error {
+	names, err := f.List(dir)
+	if err != nil {
+		return fault.Within(doingOpen(dir), err)
+	}
+	if slices.Contains(names, identityName) || slices.Contains(names, store.Dir) || slices.ContainsFunc(names, isReplicaPart) {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "it is a folder without a database, and a name that ends with " + FileSuffix + " is that of a file",
+		Do: "remove the folder to make one file of this name, or choose a name without " + FileSuffix + " for a database in a folder",
+	}
 }
 
 // hasMagic reports whether a file begins or ends as a database in one file does.

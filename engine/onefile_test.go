@@ -25,6 +25,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/onefile"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/sessions"
 	archivefolder "github.com/seed-7aedc3ff/memdb/wal/folder"
 )
 
@@ -65,8 +66,9 @@ func TestFormIsToldByWhatIsThere(t *testing.T) {
 	if err := os.Rename(path, renamed); err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Join(dir, "folder.memdb")
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	folder := filepath.Join(dir, "folder.memdb") // of an older memdb
+	closeTest(t, openFileTest(t, filepath.Join(dir, "made"), Options{}))
+	if err := os.Rename(filepath.Join(dir, "made"), folder); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -97,6 +99,44 @@ func TestFormIsToldByWhatIsThere(t *testing.T) {
 	}
 	if db, err := OpenMemory(nil); err != nil || db.Form() != FormMemory || db.Close() != nil {
 		t.Errorf("%v, %v", db, err)
+	}
+}
+
+// TestFolderWithTheNameOfAFile verifies that no database is made in a folder whose name ends with .memdb, whatever
+// else is in it, and that nothing is written there.
+func TestFolderWithTheNameOfAFile(t *testing.T) {
+	for what, fill := range map[string]func(dir string) error{
+		"empty":       func(string) error { return nil },
+		"litter":      func(dir string) error { return os.WriteFile(filepath.Join(dir, ".DS_Store"), nil, 0o600) },
+		"interrupted": func(dir string) error { return os.WriteFile(filepath.Join(dir, fsys.LockName), nil, 0o600) },
+		"other files": func(dir string) error { return os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "a.memdb")
+			if err := errors.Join(os.Mkdir(dir, 0o700), fill(dir)); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range []*Options{nil, {ReadOnly: true}, {Salvage: true}} {
+				db, err := Open(dir, o)
+				wantError(t, "open", err, fault.ErrNotDatabase)
+				if db != nil {
+					closeTest(t, db)
+				}
+				if err == nil || !strings.Contains(err.Error(), "remove the folder") {
+					t.Errorf("%v", err)
+				}
+			}
+			if after, err := os.ReadDir(dir); err != nil || len(after) != len(before) {
+				t.Errorf("%v, %v", after, err)
+			}
+			if there, err := Exists(dir); there || !errors.Is(err, fault.ErrNotDatabase) {
+				t.Errorf("Exists: %v, %v", there, err)
+			}
+		})
 	}
 }
 
@@ -587,6 +627,67 @@ func TestFileErases(t *testing.T) {
 		t.Errorf("what was erased is in %d keys", n)
 	}
 	mustCheck(t, db, 50)
+}
+
+// TestFileFinishesBeyondItsLimit verifies that erasures and rebuilds end although the file has reached its limit, that
+// nobody is kept from writing by an erasure that does not end, and that the file still opens.
+func TestFileFinishesBeyondItsLimit(t *testing.T) {
+	path, clk := filepath.Join(t.TempDir(), "a.memdb"), newTestClock()
+	limit := int64(0)
+	open := func() *DB {
+		db, err := openEither(path, &Options{Clock: clk.now, MemoryBudget: testBudget, MaxFileBytes: limit}, &tuning{fs: fsys.Disk, keepsExpired: true, hotBytes: 4 << 10})
+		noError(t, err)
+		t.Cleanup(func() { closeTest(t, db) })
+		return db
+	}
+	db := open()
+	words := fillWorld(t, db, clk)
+	chat := memory.Owner{User: "summarised"}
+	said := ""
+	for i := range 8 {
+		a, err := db.Sessions().Append(t.Context(), chat, "chat", []sessions.Message{{Role: "user", Text: fmt.Sprintf("Zqjword%cz was mentioned. Then it came up again.", 'a'+i)}}, nil)
+		noError(t, err)
+		if i == 1 {
+			said = a[0].MemoryID
+		}
+	}
+	if c, err := db.Sessions().Compact(t.Context(), chat, "chat", &sessions.CompactOptions{Threshold: 3, KeepRecent: 1}); err != nil || !c.Compacted {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	size := db.store.File().Size()
+	closeTest(t, db)
+	limit = size * 2 / 3
+	db = open()
+	full := func() {
+		t.Helper()
+		_, err := db.Memories().Store(t.Context(), memory.Memory{Scope: ofAda, Text: "new"}, nil)
+		wantError(t, "store", err, fault.ErrFull)
+	}
+	full()
+	for _, q := range []EraseQuery{{User: chat.User, ID: said}, {User: "viktor-user", Agent: "anton-agent"}, {User: "ulrike-user"}} {
+		if _, err := db.Erase(t.Context(), q); err != nil {
+			t.Fatalf("%+v: %v", q, err)
+		}
+		if r, err := db.Check(t.Context()); err != nil || !r.OK || r.Erasing {
+			t.Errorf("%+v: %+v, %v", q, r, err)
+		}
+	}
+	noError(t, db.Rebuild(t.Context(), IndexAll, nil))
+	full()
+	for o, of := range words {
+		if o.User == "ulrike-user" && inBlocks(t, path, of[0][:3]) > 0 {
+			t.Errorf("%+v is in the file", o)
+		}
+	}
+	closeTest(t, db)
+	db = open()
+	closeTest(t, db)
+	limit = 2 * size
+	db = open()
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ulrike-user"}, Text: "is back"})
+	if r, err := db.CheckDeep(t.Context()); err != nil || !r.OK {
+		t.Errorf("%+v, %v", r, err)
+	}
 }
 
 // inBlocks counts the keys of a file that have a text in them.

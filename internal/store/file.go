@@ -78,6 +78,10 @@ type FileConfig struct {
 	Salvage bool
 }
 
+// mostOpened is how large a file may be to be opened. Deletes and maintenance are not refused for the limit,
+// so a file may exceed it, and must still open.
+func mostOpened(limit int64) int64 { return min(limit, MostFile/2) * 2 }
+
 // OpenFile reads a file, or begins one where there is none. Its damages are those that Salvage has
 // passed over.
 func OpenFile(c FileConfig) (f *File, lost []*onefile.Damage, err error) {
@@ -94,10 +98,10 @@ func OpenFile(c FileConfig) (f *File, lost []*onefile.Damage, err error) {
 			f.kept = int64(min(uint64(f.kept), usage.TotalBytes/reserveShare))
 		}
 	}
-	b, stamp, err := fsys.ReadWhole(c.Files, f.path, f.limit)
+	b, stamp, err := fsys.ReadWhole(c.Files, f.path, mostOpened(f.limit))
 	if large, ok := errors.AsType[*fsys.TooLargeError](err); ok {
 		return nil, nil, &fault.Error{
-			Kind: fault.ErrFull, What: "open " + c.Path, Why: fmt.Sprintf("it has %s, and a database in one file may have %s", mebibytes(large.Size), mebibytes(large.Most)),
+			Kind: fault.ErrFull, What: "open " + c.Path, Why: fmt.Sprintf("it has %s, and a database in one file may have %s", mebibytes(large.Size), mebibytes(f.limit)),
 			Do: Convert + "; or raise the limit: " + raise,
 		}
 	}
@@ -331,14 +335,23 @@ func (f *File) Verify() error {
 	return t.Each(func(_, _ []byte) error { return nil })
 }
 
-// admit refuses a write that the file, or the disk with a second file beside it, has no room for.
-// What frees space is refused by the disk alone, with half of the reserve.
-func (f *File) admit(doing string, bytes int, frees bool) error {
+// purpose is why something is written.
+type purpose uint8
+
+const (
+	adds      purpose = iota // new data
+	maintains                // stored data in another form: it ends even if the file exceeds its limit meanwhile
+	frees                    // deletes and clean-up
+)
+
+// admit refuses a write if the disk lacks room for a second file, and new data if the file would exceed its
+// limit. What frees space may use half of the reserve of the disk.
+func (f *File) admit(doing string, bytes int, why purpose) error {
 	size := f.size.Load() + f.waiting.Load() + int64(bytes)
 	floor := f.kept
-	if frees {
+	if why == frees {
 		floor /= 2
-	} else if size > f.limit {
+	} else if why == adds && size > f.limit {
 		f.fullAt.Store(size - int64(bytes))
 		return &fault.Error{
 			Kind: fault.ErrFull, What: doing, Why: fmt.Sprintf("the file would have more than %s, and a database in one file may not", mebibytes(f.limit)),
@@ -352,7 +365,7 @@ func (f *File) admit(doing string, bytes int, frees bool) error {
 	}
 	free, _, known := f.disk()
 	if !known || free >= floor+size {
-		if !frees && bytes > 0 {
+		if why == adds && bytes > 0 {
 			f.fullAt.Store(0)
 		}
 		return nil
@@ -368,9 +381,9 @@ func (f *File) admit(doing string, bytes int, frees bool) error {
 func (f *File) writable(doing string) error {
 	at := f.fullAt.Load()
 	if size := f.size.Load() + f.waiting.Load(); at > 0 && size >= at {
-		return f.admit(doing, int(max(0, f.limit-size)+1), false)
+		return f.admit(doing, int(max(0, f.limit-size)+1), adds)
 	}
-	return f.admit(doing, 0, false)
+	return f.admit(doing, 0, adds)
 }
 
 // disk is the free space of the disk, and what is kept of it.
