@@ -58,6 +58,7 @@ func (db *DB) Compact(ctx context.Context) (Compacted, error) {
 		db.janitor.work, // numbers and pages of what has moved
 		db.compactNow,
 		db.awaitCleaning,
+		func(context.Context) error { return db.store.WriteWhole() },
 	} {
 		if err := step(ctx); err != nil {
 			return Compacted{}, store.Error(doingCompact+fmt.Sprintf(" %s", db.dir), err)

@@ -121,16 +121,19 @@ func hasMagic(f vfs.FS, path string) (own bool, err error) {
 // openFile opens a database in one file: a store in RAM that is kept in the file.
 func openFile(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 	clk := newConfig(o, &tuning{}).clock
-	lock := fsys.LockFile
-	if o.ReadOnly {
-		lock = fsys.LockFileShared
-	}
 	if err := mayBeThere(base, path, o); err != nil {
 		return nil, err
 	}
+	lock := fsys.LockFile
+	if o.ReadOnly {
+		if !t.alone && fsys.ReplacesOpen {
+			return openHeld(base, path, o, t)
+		}
+		lock = fsys.LockFileShared
+	}
 	held, err := lock(base, path, holder(clk()))
 	if err != nil {
-		return nil, lockError(path, err)
+		return nil, fileLockError(path, err)
 	}
 	db, err := openHeld(base, path, o, t)
 	if err != nil {
@@ -141,6 +144,15 @@ func openFile(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 		return nil, errors.Join(fault.Within(doingOpen(path), err), db.Close())
 	}
 	return db, nil
+}
+
+// fileLockError is lockError for a file, whose last commit can be read without the lock.
+func fileLockError(path string, err error) error {
+	err = lockError(path, err)
+	if locked, ok := errors.AsType[*fault.Error](err); ok && errors.Is(err, fault.ErrLocked) && fsys.ReplacesOpen {
+		locked.Do = "close it there, or wait; to read what was committed, open it with ReadOnly, as the commands of memdbctl that read do; a program can let memdbctl in (docs/cli.md)"
+	}
+	return err
 }
 
 // closers are closed one after the other.
@@ -170,7 +182,7 @@ func mayBeThere(base vfs.FS, path string, o *Options) error {
 	return err
 }
 
-// openHeld opens a file whose lock is held.
+// openHeld opens a file whose lock is held, or that is only read: it was replaced, or a commit was appended, since.
 func openHeld(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 	if o.MaxFileBytes < 0 {
 		return nil, fault.Invalid(doingOpen(path), fmt.Sprintf("the limit of its size is %d bytes", o.MaxFileBytes), "give a number of bytes, or 0 for 1 GiB")
@@ -178,6 +190,7 @@ func openHeld(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 	c := newConfig(o, &tuning{})
 	f, lost, err := store.OpenFile(store.FileConfig{
 		Files: base, Path: path, Limit: o.MaxFileBytes, Reserve: o.DiskReserve, ReadOnly: o.ReadOnly, Log: c.logger, Salvage: o.Salvage && !o.ReadOnly,
+		Appends: t.fileAppends,
 	})
 	if err != nil {
 		return nil, err
@@ -187,12 +200,16 @@ func openHeld(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 			return nil, err
 		}
 		f.DropTemp()
+		if err := f.Settle(); err != nil {
+			return nil, fault.Within(doingOpen(path), err)
+		}
 	}
 	mem := vfs.NewMem()
 	if f.There() {
 		if err := unpack(mem, path, f, o); err != nil {
 			return nil, err
 		}
+		f.Loaded()
 	}
 	f.Identity = func() ([]byte, error) { return readFile(mem, mem.PathJoin(path, identityName)) }
 	own := *t
