@@ -240,7 +240,7 @@ func (f *File) CopyTo(s *Store) (keys int, err error) {
 			},
 		})
 		if err == nil {
-			err = s.db.Apply(b, pebble.NoSync)
+			err = s.Apply(b, pebble.NoSync)
 		}
 		if err = errors.Join(err, b.Close()); err != nil {
 			return 0, fileError(f.path, err)
