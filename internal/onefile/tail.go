@@ -80,7 +80,7 @@ func (t *Tail) Appended(c *Commit) *Tail {
 }
 
 // mark is a mark that was read.
-type mark struct{ number, end, lsn, base uint64 }
+type mark struct{ number, end, base uint64 }
 
 // readMark reads the mark that b begins with.
 func readMark(b []byte) (m mark, ok bool) {
@@ -88,7 +88,7 @@ func readMark(b []byte) (m mark, ok bool) {
 	if len(b) < markSize || string(b[:len(markMagic)]) != markMagic || xxh3.Hash(b[:markSize-8]) != le.Uint64(b[markSize-8:]) {
 		return m, false
 	}
-	return mark{number: le.Uint64(b[8:]), end: le.Uint64(b[16:]), lsn: le.Uint64(b[24:]), base: le.Uint64(b[32:])}, true
+	return mark{number: le.Uint64(b[8:]), end: le.Uint64(b[16:]), base: le.Uint64(b[32:])}, true
 }
 
 // Commit is what one snapshot changed in the one before. It says what keys are, and not how they became that,
