@@ -56,6 +56,7 @@ type writes struct {
 	broken     error // set where an operation stopped half-way: no commit
 	applied    []appliedHook
 	overlaps   bool // it changed what an earlier commit of the same batch had made
+	frees      bool // the transaction as a whole frees space: see needFor
 	// owners are those whose data the transaction looks for or changes; nil: nobody asks. See Attempt.
 	owners map[uint32]bool
 	// taken are gathered touches and folds that are in the batch.
