@@ -2,8 +2,8 @@ package hnsw
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
-	"time"
 )
 
 // grace holds slots back until no search can still meet them, without anybody
@@ -68,7 +68,7 @@ func (g *grace) wait(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			time.Sleep(20 * time.Microsecond)
+			runtime.Gosched() // a search takes a millisecond or so
 		}
 		g.epoch.Store(e + 1)
 	}
