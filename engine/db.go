@@ -172,6 +172,7 @@ type program struct {
 
 // due is what tells the work behind the calls that there is something to do.
 type due struct {
+	mattering  mattering // what evictions have read
 	trash      dueTime
 	emptying   sync.Mutex    // held while the trash is emptied
 	newest     atomic.Uint64 // LSN of the newest list of the trash

@@ -108,7 +108,7 @@ func TestEraseMerged(t *testing.T) {
 		db := openTraces(t, fs, newTestClock(), Options{})
 		setPolicy(t, db, func(p *policy.Policy) { p.Trash = policy.Span(48 * time.Hour) })
 		mustStore(t, db.Memories(), memory.Memory{ID: "a1", Scope: ada, Text: "The Zqjtea is Zqjgreen", Kind: memory.KindFact})
-		mustStore(t, db.Memories(), memory.Memory{ID: "a2", Scope: ada, Text: "the zqjtea is zqjgreen.", Kind: memory.KindFact})
+		mustStore(t, db.Memories(), memory.Memory{ID: "a2", Scope: ada, Text: "the Zqjtea is Zqjgreen.", Kind: memory.KindFact})
 		c, err := db.Consolidate(t.Context(), &ConsolidateOptions{Scope: ada})
 		if err != nil || c.Merged != 1 {
 			t.Fatalf("%+v, %v", c, err)

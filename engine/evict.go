@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -94,7 +95,8 @@ type victim struct {
 //
 //   - those that have expired,
 //   - those that are older than MaxAge, and less important than MinImportance; but in the
-//     preset agentos only those that were not accessed for so long either,
+//     preset agentos only those that were not accessed for so long either; in the preset default what
+//     an assistant or a tool said counts by its text, too (see [policy.Matters]),
 //   - those of a confidence below MinConfidence,
 //   - and of what an owner, or an agent with all its users, has more than Cap, the least
 //     important, of equal ones those that were accessed longest ago, then those of the lowest
@@ -253,8 +255,50 @@ func (tx *Tx) facts(r *doctable.Row) (policy.Facts, layout.Access) {
 	return policy.Facts{
 		Age: tx.state.Since(r.Created), Idle: tx.state.Since(max(a.Last, r.Created)),
 		Importance: r.Importance, Confidence: tx.state.Confidence(r),
-		Expired: r.Expires != 0 && r.Expires <= tx.state.Now,
+		Expired: r.Over(tx.state.Now),
 	}, a
+}
+
+// evicts is [policy.Policy.Evicts] with what the text of an assistant or a tool says, which counts in the preset default: what
+// matters goes neither for its age nor for who said it. A text that cannot be read is kept.
+func (tx *Tx) evicts(p *policy.Policy, r *doctable.Row, f *policy.Facts) policy.Reason {
+	why := p.Evicts(f)
+	if why != policy.Age || !p.ReadsTexts() || !tx.db.due.mattering.of(r.Version, func() bool {
+		rec, err := tx.state.Record(r.Version)
+		return err != nil || rec.Flags&layout.FlagAutoImportance != 0 && policy.Matters(rec.Text)
+	}) {
+		return why
+	}
+	of := *f
+	of.Importance = max(of.Importance, policy.ImportanceWithContent)
+	return p.Evicts(&of)
+}
+
+// mattering are versions of memories whose texts were found to matter, so that they are read once and not by each
+// eviction. The zero value is ready for use.
+type mattering struct {
+	mu   sync.Mutex
+	seen map[layout.Version]struct{}
+}
+
+// mostMattering bounds the versions that are remembered: some 5 MB.
+const mostMattering = 100_000
+
+// of reports whether a version matters, and asks where that is not known.
+func (m *mattering) of(v layout.Version, ask func() bool) bool {
+	m.mu.Lock()
+	_, known := m.seen[v]
+	m.mu.Unlock()
+	if known || !ask() {
+		return known
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen == nil || len(m.seen) >= mostMattering {
+		m.seen = map[layout.Version]struct{}{}
+	}
+	m.seen[v] = struct{}{}
+	return true
 }
 
 // unkept are the memories that a policy does not keep, by Seq, with what a judge says of each.
@@ -269,7 +313,7 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s memory.Scope, j *j
 	kept := free.Clone()
 	err = tx.eachIn(ctx, free, func(doc uint32, r *doctable.Row) {
 		f, a := tx.facts(r)
-		why, note, spared := j.of(r, p.Evicts(&f))
+		why, note, spared := j.of(r, tx.evicts(p, r, &f))
 		if why != "" {
 			kept.Remove(doc)
 			v := newVictim(r, why, &f, a)
@@ -284,7 +328,7 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s memory.Scope, j *j
 	})
 	if err == nil {
 		err = tx.eachIn(ctx, pinned, func(_ uint32, r *doctable.Row) {
-			if r.Expires == 0 || r.Expires > tx.state.Now {
+			if !r.Over(tx.state.Now) {
 				counts[whose.of(r)]++
 			}
 		})

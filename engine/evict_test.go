@@ -307,3 +307,40 @@ func TestEvictBesideViews(t *testing.T) {
 		t.Errorf("left %+v", left)
 	}
 }
+
+// TestEvictReadsTexts verifies that the preset default keeps what an assistant or a tool said that matters, and lets
+// small talk go; that agentos goes by the stored importance alone; and that a caller who asks for more gets it.
+func TestEvictReadsTexts(t *testing.T) {
+	clk := newTestClock()
+	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
+	ada := memory.Scope{User: "ada"}
+	for _, m := range []memory.Memory{
+		{ID: "seat", Role: memory.RoleAssistant, Text: "I have booked seat 14C"},
+		{ID: "order", Role: memory.RoleTool, Text: "order A-1192 shipped"},
+		{ID: "fact", Role: memory.RoleAssistant, Kind: memory.KindFact, Text: "Ada likes oak"},
+		{ID: "low", Role: memory.RoleAssistant, Text: "Your seat is 9A", Importance: new(.1)},
+		{ID: "thanks", Role: memory.RoleAssistant, Text: "You're welcome!"},
+		{ID: "done", Role: memory.RoleTool, Text: "done"},
+	} {
+		m.Scope = ada
+		mustStore(t, db.Memories(), m)
+	}
+	clk.advance(40 * 24 * time.Hour)
+	victims := func(o EvictOptions) string {
+		o.DryRun = true
+		_, got := mustEvict(t, db, o)
+		return fmt.Sprint(slices.Sorted(maps.Keys(got)))
+	}
+	for range 2 { // the second one does not read the texts again
+		if got := victims(EvictOptions{}); got != "[done low thanks]" {
+			t.Errorf("the default takes %s", got)
+		}
+	}
+	if got := victims(EvictOptions{MinImportance: new(.9)}); got != "[done fact low order seat thanks]" {
+		t.Errorf("below .9: %s", got)
+	}
+	setPolicy(t, db, func(p *policy.Policy) { p.Preset = policy.PresetAgentOS })
+	if got := victims(EvictOptions{}); got != "[done fact low order seat thanks]" {
+		t.Errorf("agentos takes %s", got)
+	}
+}

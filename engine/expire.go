@@ -203,7 +203,7 @@ func (tx *Tx) unkeptIn(ctx context.Context, p *policy.Policy, pages []uint64, j 
 	free.And(in)
 	err = tx.eachIn(ctx, free, func(_ uint32, r *doctable.Row) {
 		f, a := tx.facts(r)
-		rule := p.Evicts(&f)
+		rule := tx.evicts(p, r, &f)
 		if rule == "" {
 			return
 		}

@@ -37,6 +37,8 @@ func TestMergesOnlyWhatSaysTheSame(t *testing.T) {
 	for _, change := range []func(m *memory.Memory){
 		func(m *memory.Memory) { m.Text = "I like teas" },
 		func(m *memory.Memory) { m.Text = "I do not like tea" },
+		func(m *memory.Memory) { m.Text = "I like Tea" },
+		func(m *memory.Memory) { m.Text = "I, like tea" },
 		func(m *memory.Memory) { m.Role = memory.RoleAssistant },
 		func(m *memory.Memory) { m.Kind = memory.KindFact },
 		func(m *memory.Memory) { m.Source = memory.SourceWebSearch },
@@ -54,9 +56,9 @@ func TestMergesOnlyWhatSaysTheSame(t *testing.T) {
 	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 0 {
 		t.Fatalf("%+v", merges)
 	}
-	store(func(m *memory.Memory) { m.Text, m.Embedding = "i like tea!", []float32{0, 1} })
+	store(func(m *memory.Memory) { m.Text, m.Embedding = "i like tea.", []float32{0, 1} })
 	r, merges := mustConsolidate(t, db, ConsolidateOptions{})
-	want := []Merge{{"m0", "I like tea", fmt.Sprint("m", n-1), "i like tea!", "edit", 1}}
+	want := []Merge{{"m0", "I like tea", fmt.Sprint("m", n-1), "i like tea.", "edit", 1}}
 	if !slices.Equal(merges, want) || r.Merged != 1 || len(r.Merges) != 1 || r.Merges[0] != r.LSN {
 		t.Errorf("%+v, %+v, want %+v", r, merges, want)
 	}
@@ -175,7 +177,7 @@ func TestMergeLosesNothing(t *testing.T) {
 	if _, err := db.Memories().Update(t.Context(), memory.Scope{}, "old", memory.Patch{Text: new("I like green tea")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Memories().Update(t.Context(), memory.Scope{}, "fresh", memory.Patch{Text: new("I like green tea!")}); err != nil {
+	if _, err := db.Memories().Update(t.Context(), memory.Scope{}, "fresh", memory.Patch{Text: new("I like green tea.")}); err != nil {
 		t.Fatal(err)
 	}
 	if again, _ := mustConsolidate(t, db, ConsolidateOptions{}); again.Merged != 1 {
@@ -192,7 +194,7 @@ func TestUndoRun(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
 	all := make([]memory.Memory, 0, n+2)
 	for i := range n + 1 {
-		all = append(all, memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{Agent: "a"}, Text: "I like tea" + []string{"", ".", "!"}[i%3], Importance: new(float64(i%7) / 10)})
+		all = append(all, memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{Agent: "a"}, Text: "I like tea" + []string{"", ".", "\n"}[i%3], Importance: new(float64(i%7) / 10)})
 	}
 	all = append(all, memory.Memory{ID: "faded", Scope: memory.Scope{Agent: "a"}, Text: "long ago", Importance: new(.2), CreatedAt: clk.now().Add(-90 * 24 * time.Hour)})
 	if _, err := db.Memories().StoreBatch(t.Context(), all, &memory.StoreOptions{NoDedup: true}); err != nil {

@@ -47,6 +47,12 @@ func (p *Policy) old(f *Facts) bool {
 	return f.Age > time.Duration(p.MaxAge) && (p.Preset == PresetAgentOS || f.Idle > time.Duration(p.MaxAge))
 }
 
+// ReadsTexts reports whether what a text says counts for its importance when it is old: in the preset default, unless
+// MinImportance asks for more than any text has by that.
+func (p *Policy) ReadsTexts() bool {
+	return p.Preset == PresetDefault && p.MinImportance <= ImportanceWithContent
+}
+
 // MayEvict reports whether Evicts may take one of many memories, for its age or its confidence, of whom is known the
 // greatest age, and the least importance and confidence now.
 func (p *Policy) MayEvict(age time.Duration, importance, confidence float64) bool {

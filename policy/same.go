@@ -8,26 +8,24 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Two texts say the same where they differ only in how they are written: in the case of words, in spaces, in
-// punctuation, in the spelling of function words. All else may change the meaning, whatever the language: a number, a
-// name, a negation, one ending. So no likeness is measured. Each text is brought into one form, by rules that need no
-// knowledge of its language, and the forms are equal or not. Where a rule cannot tell, it keeps what is written: two
-// memories that say the same cost little, and one that is gone may be missed.
+// Two texts say the same where they differ only in how they are written: in spaces, in the shape of quotation marks, in a
+// full stop at the end, in the capital of a function word that begins the text, in the spelling of a contraction. All
+// else may change the meaning, whatever the language: a number, a name, a negation, an accent, a comma, a capital. So no
+// likeness is measured. Each text is brought into one form, and the forms are equal or not. Where a rule cannot tell, it
+// keeps what is written: two memories that say the same cost little, and one that is gone may be missed.
 
-// Saying is the form of a text that is equal for texts that say the same. It is empty for a text that says nothing.
-//
-// Words are in small letters, but for those whose case may mean something: abbreviations and names with capitals
-// inside, single letters but I, short words after a number (5 Mb, 5 mb), and words of [capitalMeans] within a sentence.
-// Spaces and the punctuation of sentences are gone, but for question marks. What holds a sign that is no such
-// punctuation stays as it is written: numbers, times, versions, addresses, file names, smileys, words with a hyphen.
+// Saying returns the form of a text that is equal for texts that say the same. It is empty for a blank text. A text that
+// quotes code, or speaks of a password, is its own form: every sign may count there.
 func Saying(text string) string {
-	text = norm.NFC.String(text)
-	s := saying{shouts: shouts(text), begins: true}
-	s.out.Grow(len(text))
-	for chunk := range strings.FieldsFuncSeq(text, isSpace) {
-		s.chunk(chunk)
+	text = strings.TrimFunc(norm.NFC.String(text), func(r rune) bool { return unicode.IsSpace(r) || r == '\ufeff' })
+	if text == "" || isLiteral(text) {
+		return text
 	}
-	return s.out.String()
+	form := withoutStop(written(text))
+	if !strings.Contains(form, `"`) {
+		form = respelled(form)
+	}
+	return smallBeginning(form)
 }
 
 // SaySame reports whether two texts say the same.
@@ -35,146 +33,24 @@ func SaySame(a, b string) bool {
 	return a == b || Saying(a) == Saying(b)
 }
 
-// saying is a form that is made.
-type saying struct {
-	out    strings.Builder
-	shouts bool // the whole text is in capitals, which say nothing then
-	begins bool // the next word begins a sentence
-	number bool // a number came last
-	dash   bool // a dash came last, which may be a minus
-}
+// secrets are parts of words for what is typed sign by sign.
+var secrets = strings.Fields(`
+	password passwd passwort passphrase passcode kennwort losung contraseña contrasenya senha wachtwoord lösenord adgangskode passord
+	salasana parola hasło heslo jelszó parool лозинк парол κωδικ סיסמ şifre secret geheim token login log-in username user-name ssid
+	密码 密碼 口令 暗号 暗號 パスワード 合言葉 비밀번호 암호 पासवर्ड รหัสผ่าน 用户名 用戶名 ユーザー名`)
 
-// isSpace reports whether a character only separates: it is white, or is not seen and joins nothing.
-func isSpace(r rune) bool {
-	switch r {
-	case '\u200b', '\u200e', '\u200f', '\u2060', '\ufeff': // of no width, or of a direction
+// secretPhrases are those of several words.
+var secretPhrases = []string{"mot de passe", "palabra clave", "mật khẩu", "كلمة المرور", "كلمة السر", "رمز عبور", "user name", "api key", "pass word", "pass phrase"}
+
+// isLiteral reports whether every sign of a text may count.
+func isLiteral(text string) bool {
+	if strings.Contains(text, "`") {
 		return true
 	}
-	return unicode.IsSpace(r)
-}
-
-// shouts reports whether a text has no small letters, and words enough for that to be a way of writing.
-func shouts(text string) bool {
-	const least = 3
-	words, inWord := 0, false
-	for _, r := range text {
-		if unicode.IsLower(r) {
-			return false
-		}
-		upper := unicode.IsUpper(r)
-		if upper && !inWord {
-			words++
-		}
-		inWord = upper || inWord && !isSpace(r)
-	}
-	return words >= least
-}
-
-// The punctuation of sentences, by where it may stand beside a word without being a part of it.
-const (
-	opening  = "\"'`(“„”«»‹›‘‚’「『《〈【（［[¿¡–—"
-	closing  = "\"'`).,;:!…”“«»‹›’‘」』》〉】）］]。、，．；：！।؟،؛?？;–—"
-	question = "?？؟\u037e"
-	ends     = ".!?…。！？؟।" // of a sentence
-)
-
-// chunk appends what stands between two spaces.
-func (s *saying) chunk(chunk string) {
-	if onlyPunctuation(chunk) {
-		if !oneSign(chunk) { // as :-( is
-			s.put(chunk)
-		}
-		s.dash = chunk == "-" || chunk == "–" || chunk == "—"
-		s.after(chunk)
-		return
-	}
-	if first, _ := utf8.DecodeRuneInString(chunk); s.dash && isDigit(first) {
-		s.put("-")
-	}
-	s.dash = false
-	at := strings.IndexFunc(chunk, isInner)
-	if at < 0 {
-		s.word(chunk)
-		return
-	}
-	from := 0 // commas and the like, and writing without spaces, divide a chunk
-	runes := []rune(chunk)
-	for i, r := range runes {
-		if i > 0 && i < len(runes)-1 && divides(runes[i-1], r, runes[i+1]) {
-			s.word(string(runes[from : i+1]))
-			from = i + 1
-		} else if isIdeograph(r) {
-			if from < i {
-				s.word(string(runes[from:i]))
-			}
-			s.word(string(r))
-			from = i + 1
-		}
-	}
-	if from < len(runes) {
-		s.word(string(runes[from:]))
-	}
-}
-
-// isInner reports whether a chunk may be divided beside a character.
-func isInner(r rune) bool {
-	return strings.ContainsRune(",;!—…，。、；：！？", r) || isIdeograph(r)
-}
-
-// divides reports whether a sign between two others ends a word, though no space follows.
-func divides(before, r, after rune) bool {
-	return strings.ContainsRune(",;!—…，。、；：！？", r) && !isDigit(before) && !isDigit(after) && isWordRune(before) && (isWordRune(after) || isIdeograph(after))
-}
-
-// isIdeograph reports whether a character is a word by itself in a writing without spaces.
-func isIdeograph(r rune) bool {
-	return r >= 0x2e80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
-}
-
-func isDigit(r rune) bool    { return unicode.IsNumber(r) }
-func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r) }
-
-func onlyPunctuation(chunk string) bool {
-	return strings.IndexFunc(chunk, func(r rune) bool {
-		return !strings.ContainsRune(opening, r) && !strings.ContainsRune(closing, r) && r != '-'
-	}) < 0
-}
-
-// oneSign reports whether a run of punctuation is one sign, once or repeated, or an end of a sentence.
-func oneSign(chunk string) bool {
-	first, _ := utf8.DecodeRuneInString(chunk)
-	return strings.Trim(chunk, string(first)) == "" || strings.Trim(chunk, ends) == ""
-}
-
-// word appends what may be a word with punctuation around it.
-func (s *saying) word(chunk string) {
-	if isSmiley(chunk) {
-		s.put(chunk)
-		return
-	}
-	word := trimOpening(chunk)
-	rest := ""
-	for word != "" {
-		r, size := utf8.DecodeLastRuneInString(word)
-		if !strings.ContainsRune(closing, r) {
-			break
-		}
-		if before, _ := utf8.DecodeLastRuneInString(word[:len(word)-size]); isDigit(before) && (r == '\'' || r == '"' || r == '’' || r == '”') && word == chunk[:len(word)] {
-			break // feet and inches, or minutes and seconds
-		}
-		word, rest = word[:len(word)-size], word[len(word)-size:]+rest
-	}
-	if word != "" {
-		s.bare(word)
-	}
-	s.after(rest)
-}
-
-// isSmiley reports whether a chunk has a face that is made of punctuation.
-func isSmiley(chunk string) bool {
-	for _, eyes := range []string{":", ";"} {
-		for _, mouth := range []string{"(", ")", "-(", "-)", "'("} {
-			if strings.Contains(chunk, eyes+mouth) {
+	small := strings.ToLower(text)
+	for _, of := range [][]string{secrets, secretPhrases} {
+		for _, s := range of {
+			if strings.Contains(small, s) {
 				return true
 			}
 		}
@@ -182,103 +58,146 @@ func isSmiley(chunk string) bool {
 	return false
 }
 
-// trimOpening drops the punctuation before a word.
-func trimOpening(chunk string) string {
-	for {
-		r, size := utf8.DecodeRuneInString(chunk)
-		if size == 0 || !strings.ContainsRune(opening, r) {
-			return chunk
-		}
-		if next, _ := utf8.DecodeRuneInString(chunk[size:]); (r == '–' || r == '—') && isDigit(next) {
-			return chunk // perhaps a minus
-		}
-		chunk = chunk[size:]
-	}
+// typed are signs as a keyboard has them, by the shapes that they take in print.
+var typed = map[rune]rune{
+	'“': '"', '”': '"', '„': '"', '‟': '"', '«': '"', '»': '"',
+	'‘': '\'', '’': '\'', '‛': '\'', 'ʼ': '\'', '＇': '\'',
+	'，': ',', '。': '.', '｡': '.', '！': '!', '？': '?', '：': ':', '；': ';', '（': '(', '）': ')',
 }
 
-// after notes what punctuation says.
-func (s *saying) after(rest string) {
-	if rest == "" {
-		return
+// written returns a text with single spaces and with the signs of a keyboard.
+func written(text string) string {
+	var out strings.Builder
+	out.Grow(len(text))
+	runes := []rune(text)
+	last := ' ' // the rune that was written last
+	put := func(r rune) {
+		out.WriteRune(r)
+		last = r
 	}
-	s.number = false
-	if strings.ContainsAny(rest, question) {
-		s.put("?")
-	}
-	if strings.ContainsAny(rest, ends) {
-		s.begins = true
-	}
-}
-
-// bare appends a word without its punctuation.
-func (s *saying) bare(word string) {
-	word = strings.Map(func(r rune) rune {
-		switch r {
-		case '’', 'ʼ', '＇':
-			return '\''
-		case '\u00ad', '\ufe0f': // a place to break a word at; how a sign is drawn
-			return -1
+	for i := 0; i < len(runes); i++ {
+		switch r := runes[i]; {
+		case unicode.IsSpace(r):
+			from := i
+			for unicode.IsSpace(runes[i+1]) { // the text ends with something else
+				i++
+			}
+			out.WriteString(space(runes, from, i+1))
+			last = ' '
+		case r == '.' && last != '.' && dots(runes[i:]) == 3:
+			put('…')
+			i += 2
+		case r == '\ufe0f': // how a sign is drawn
+		case typed[r] != 0 && !standsAlone(runes, i):
+			put(typed[r])
+		default:
+			put(r)
 		}
-		return r
-	}, word)
-	begins, number := s.begins, s.number
-	s.begins, s.number = false, false
-	if strings.IndexFunc(word, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && r != '\'' && r != '-' }) >= 0 {
-		s.number = strings.IndexFunc(word, isDigit) >= 0
-		s.put(functionWord(word))
-		return
 	}
-	small := strings.ToLower(word)
-	if s.shouts || small == word || foldable(word, small, begins, number) {
-		word = functionWord(small)
-	}
-	s.put(word)
+	return out.String()
 }
 
-// foldable reports whether a word with capitals says what it says in small letters.
-func foldable(word, small string, begins, number bool) bool {
-	_, first := utf8.DecodeRuneInString(word)
-	_, firstSmall := utf8.DecodeRuneInString(small)
-	short := utf8.RuneCountInString(word)
-	const unit = 3 // letters that one may have
+// dots counts the full stops that runes begin with.
+func dots(runes []rune) (n int) {
+	for n < len(runes) && runes[n] == '.' {
+		n++
+	}
+	return n
+}
+
+// standsAlone reports whether there are spaces on both sides of a sign: then the text speaks of the sign, but for the
+// guillemets and the signs that French sets apart.
+func standsAlone(runes []rune, i int) bool {
+	if strings.ContainsRune("«»！？：；", runes[i]) {
+		return false
+	}
+	return (i == 0 || unicode.IsSpace(runes[i-1])) && (i == len(runes)-1 || unicode.IsSpace(runes[i+1]))
+}
+
+// space returns what the space of runes from i up to j, between two other runes, says: a line that ends without
+// punctuation, and an indented one, may say something; and a space says nothing before the punctuation that ends a word,
+// within guillemets, and after the full-width punctuation of Chinese and Japanese.
+func space(runes []rune, i, j int) string {
+	before, after := runes[i-1], runes[j]
+	for at := j - 1; at >= i; at-- {
+		if !strings.ContainsRune("\n\r\v\f\u0085\u2028\u2029", runes[at]) {
+			continue
+		}
+		if indent := string(runes[at+1 : j]); indent != "" || !strings.ContainsRune(",.;!?…，。；！？", before) {
+			return "\n" + indent
+		}
+		break
+	}
+	ends := j+1 == len(runes) || unicode.IsSpace(runes[j+1])
 	switch {
-	case word == "I" || strings.HasPrefix(word, "I'"):
-		return true
-	case word[first:] != small[firstSmall:]: // a capital that is not the first letter
-		return false
-	case number && short <= unit:
-		return false
-	case begins:
-		return true
+	case ends && strings.ContainsRune("?!:;,؟،؛", after), after == '»', before == '«', isIdeograph(after) && strings.ContainsRune(",.;:!?，。；：！？", before):
+		return ""
 	}
-	return short > 1 && !capitalMeans[small]
+	return " "
 }
 
-// capitalMeans are words that mean something else with a capital, in English and German. Within a sentence they stay.
-var capitalMeans = func() map[string]bool {
-	m := map[string]bool{}
-	for word := range strings.FieldsSeq(`
-		august bill bob china chuck dick don drew faith frank grace guy hope ivy jack jean job joy lily march mark may
-		mercury nice olive pat polish pole ray reading rich rob rose ruby sandy santa smith sue summer teddy turkey violet wade
-		will young it us who ai
-		sie ihr ihre ihrem ihren ihrer ihres ihnen du euch`) {
-		m[word] = true
-	}
-	return m
-}()
+// isIdeograph reports whether a character is of a writing without spaces.
+func isIdeograph(r rune) bool {
+	return r >= 0x2e80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
+}
 
-// functionWord is the usual spelling of a word that has several. Only those stand here that say the same in every
+// withoutStop drops the full stop that ends a text, unless it may be a part of what it follows: of an address, a code,
+// an abbreviation with stops, or an ordinal ("Er wurde 3.").
+func withoutStop(form string) string {
+	for _, stop := range []string{"।", "۔"} {
+		if short, ended := strings.CutSuffix(form, stop); ended {
+			return short
+		}
+	}
+	short, ended := strings.CutSuffix(form, ".")
+	last, _ := utf8.DecodeLastRuneInString(short)
+	switch {
+	case !ended || short == "":
+		return form
+	case isIdeograph(last) || strings.ContainsRune(`")]）」』`, last):
+		return short
+	case unicode.IsDigit(last):
+		if !countsOnly(short) {
+			return form
+		}
+		return short
+	}
+	word := strings.TrimRightFunc(short, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsMark(r) || r == '\'' || r == '-' })
+	before, _ := utf8.DecodeLastRuneInString(word)
+	if len(word) == len(short) || word != "" && !unicode.IsSpace(before) && !strings.ContainsRune(`"(,;!?…—–،`, before) {
+		return form
+	}
+	return short
+}
+
+// countsOnly reports whether the number that ends a text is none that a stop makes an ordinal: a time, a number of four
+// digits or more, or what follows English words.
+func countsOnly(form string) bool {
+	words := strings.Fields(form)
+	number := words[len(words)-1]
+	if strings.Trim(number, "0123456789:,$€£¥+-") != "" {
+		return false
+	}
+	if strings.Contains(number, ":") || len(number) >= len("1990") && strings.Trim(number, "0123456789") == "" {
+		return true
+	}
+	if len(words) < 2 {
+		return false
+	}
+	switch strings.ToLower(words[len(words)-2]) {
+	case "is", "are", "at", "of", "to", "costs", "i'm":
+		return true
+	case "am":
+		return len(words) > 2 && strings.EqualFold(words[len(words)-3], "i")
+	}
+	return false
+}
+
+// spellings are contractions and old spellings, by what is usual. Only those are here that say the same in every
 // sentence: "can not" may permit what "cannot" forbids, and 'd and 's have two meanings each.
-func functionWord(word string) string {
-	if usual, ok := spellings[word]; ok {
-		return usual
-	}
-	return word
-}
-
 var spellings = func() map[string]string {
 	m := map[string]string{
-		"can't": "cannot", "won't": "will not", "shan't": "shall not", "i'm": "i am", "&": "and", "okay": "ok",
+		"can't": "cannot", "won't": "will not", "shan't": "shall not", "i'm": "I am", "okay": "ok",
 		"whilst": "while", "amongst": "among", "towards": "toward", "daß": "dass", "muß": "muss",
 	}
 	for verb := range strings.FieldsSeq("do does did is are was were have has had could should would must need") {
@@ -293,13 +212,75 @@ var spellings = func() map[string]string {
 	for who := range strings.FieldsSeq("i you he she it we they") {
 		m[who+"'ll"] = who + " will"
 	}
+	m["i've"], m["i'll"] = "I have", "I will"
 	return m
 }()
 
-// put appends a word.
-func (s *saying) put(word string) {
-	if s.out.Len() > 0 {
-		s.out.WriteByte(' ')
+// respelled returns a form with the usual spelling of its words.
+func respelled(form string) string {
+	var out strings.Builder
+	out.Grow(len(form))
+	for form != "" {
+		end := strings.IndexAny(form, " \n")
+		if end < 0 {
+			end = len(form)
+		}
+		chunk := form[:end]
+		word := strings.TrimRight(strings.TrimLeft(chunk, "(¿¡"), ".,;:!?…)")
+		at := strings.Index(chunk, word)
+		out.WriteString(chunk[:at])
+		out.WriteString(usual(word))
+		out.WriteString(chunk[at+len(word):])
+		if end < len(form) {
+			out.WriteByte(form[end])
+			end++
+		}
+		form = form[end:]
 	}
-	s.out.WriteString(word)
+	return out.String()
+}
+
+// usual returns the usual spelling of a word, with its capital.
+func usual(word string) string {
+	small := strings.ToLower(word)
+	is, has := spellings[small]
+	switch {
+	case !has:
+		return word
+	case word == small:
+		return is
+	case isName(word) || strings.HasPrefix(word, "I'"):
+		return strings.ToUpper(is[:1]) + is[1:]
+	}
+	return word
+}
+
+// capitalMeans are function words that mean something else with a capital, also where they begin a text: names in English,
+// polite forms in German, Italian and Danish.
+var capitalMeans = func() map[string]bool {
+	m := map[string]bool{}
+	for word := range strings.FieldsSeq("will may can sie ihr ihre ihrem ihren ihrer ihres ihnen du euch lei loro de dem deres") {
+		m[word] = true
+	}
+	return m
+}()
+
+// smallBeginning writes the function word that begins a form in small letters, and "i" as "I" before a verb that has its
+// form of the first person.
+func smallBeginning(form string) string {
+	first, rest, _ := strings.Cut(form, " ")
+	if second, _, _ := strings.Cut(rest, " "); first == "i" && ofFirstPerson[second] {
+		return "I" + form[1:]
+	}
+	word := strings.TrimRight(strings.TrimLeft(first, `"(¿¡`), ",:;!?")
+	small := strings.ToLower(word)
+	if !isName(word) || !fillers[small] || capitalMeans[small] {
+		return form
+	}
+	return strings.Replace(form, word, small, 1)
+}
+
+var ofFirstPerson = map[string]bool{
+	"am": true, "have": true, "do": true, "like": true, "love": true, "hate": true, "live": true, "work": true, "want": true, "think": true,
+	"know": true, "prefer": true, "speak": true,
 }

@@ -170,13 +170,13 @@ func TestConsolidateVerb(t *testing.T) {
 	c := newCLI(t)
 	c.ok("store", "Ada is not allergic to peanuts", "--agent", "a", "--id", "not")
 	c.ok("store", "Ada is now allergic to peanuts", "--agent", "a", "--id", "now")
-	c.ok("store", "ada is now allergic to peanuts!", "--agent", "a", "--id", "again")
+	c.ok("store", "Ada is now allergic to peanuts.", "--agent", "a", "--id", "again")
 	old := time.Now().Add(-90 * 24 * time.Hour).UTC().Format(time.RFC3339)
 	c.ok("import", c.file("old.jsonl", fmt.Sprintf(`{"id":"faded","agent":"a","text":"long ago","importance":0.3,"created_at":%q}`, old)))
 	dry := c.objects("consolidate", "--dry-run", "--prune", ".01")
 	if len(dry) != 3 || fmt.Sprint(dry[0]) != fmt.Sprint(map[string]any{"id": "faded", "text": "long ago", "reason": "pruned"}) ||
 		fmt.Sprint(dry[1]) != fmt.Sprint(map[string]any{
-			"id": "now", "text": "Ada is now allergic to peanuts", "into": "again", "into_text": "ada is now allergic to peanuts!", "by": "edit", "score": 1.0,
+			"id": "now", "text": "Ada is now allergic to peanuts", "into": "again", "into_text": "Ada is now allergic to peanuts.", "by": "edit", "score": 1.0,
 		}) {
 		t.Fatalf("dry run: %v", dry)
 	}
