@@ -136,7 +136,7 @@ func (d *apiDocument) checkGlossary(t *testing.T) {
 			used[key], used[name+"."+key] = true, true
 		}
 	}
-	for _, m := range regexp.MustCompile(`"([A-Za-z_.]+)": +"`).FindAllSubmatch(b, -1) {
+	for _, m := range regexp.MustCompile(`"([A-Za-z0-9_.]+)": +"`).FindAllSubmatch(b, -1) {
 		if !used[string(m[1])] {
 			t.Errorf("the glossary describes %s, which no schema has", m[1])
 		}

@@ -28,9 +28,20 @@ func New() *server.Dialect {
 		tag    string
 		routes []route
 	}{
-		{"memories", memories()}, {"recall", recalls()}, {"values", values()}, {"notes", noteRoutes()}, {"sessions", sessionRoutes()},
-		{"graph", graphRoutes()}, {"graph", graphQueries()}, {"graph", graphData()}, {"usage", usageRoutes()}, {"owners", owners()},
-		{"facts", factRoutes()}, {"ageing", ageing()}, {"database", database()}, {"transfer", transfers()},
+		{"memories", memories()},
+		{"recall", recalls()},
+		{"values", values()},
+		{"notes", noteRoutes()},
+		{"sessions", sessionRoutes()},
+		{"graph", graphRoutes()},
+		{"graph", graphQueries()},
+		{"graph", graphData()},
+		{"usage", usageRoutes()},
+		{"owners", owners()},
+		{"facts", factRoutes()},
+		{"ageing", ageing()},
+		{"database", database()},
+		{"transfer", transfers()},
 	} {
 		for _, r := range family.routes {
 			d.Routes = append(d.Routes, r.route(family.tag))
