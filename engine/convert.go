@@ -121,6 +121,11 @@ func (co *converting) isMade() bool {
 	id, source := *made.identity, Origin{Timeline: timelineOf(co.db.store).String(), LSN: co.db.LSN()}
 	co.adopted = made.LSN() - source.LSN
 	err = made.Close()
+	if made.Form() == FormFolder { // the lock of the conversion is beside it, which goes with who closes it
+		if held, lerr := fsys.LockFile(co.files, co.to, holder(co.db.clock())); lerr == nil {
+			err = errors.Join(err, held.Close())
+		}
+	}
 	return err == nil && id.Parent != nil && *id.Parent == source &&
 		(co.adopted == 0 || co.adopted == 1 && co.db.apiKeys.lines != nil)
 }
@@ -241,10 +246,15 @@ func (co *converting) removeLeft(place string) error {
 			return err
 		}
 	}
-	if kind != fsys.IsFolder || slices.ContainsFunc(names, func(name string) bool { return name != store.Dir && !strings.HasPrefix(name, "memdb.") }) {
+	if kind != fsys.IsFolder || slices.ContainsFunc(names, isForeign) {
 		return &fault.Error{Kind: fault.ErrExists, What: "make " + place, Why: "it is there, and no interrupted conversion has left it", Do: "move it elsewhere, and try again"}
 	}
 	return co.files.RemoveAll(place)
+}
+
+// isForeign reports whether a name is of nothing that a conversion makes in a folder.
+func isForeign(name string) bool {
+	return name != store.Dir && !strings.HasPrefix(name, "memdb.") && !strings.HasPrefix(name, "ingested-")
 }
 
 // prove opens what was made, without changing it.

@@ -245,7 +245,7 @@ func TestConvertAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.MkdirAll(at("new.converting/store"), 0o700), os.WriteFile(at("new.converting/store/000002.log"), []byte("half"), 0o600)); err != nil {
+	if err := errors.Join(os.MkdirAll(at("new.converting/store"), 0o700), os.WriteFile(at("new.converting/ingested-0.sst"), []byte("half"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ from, to string }{
