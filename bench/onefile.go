@@ -18,7 +18,7 @@ const (
 	// oneFileDefault is how many memories the file has unless -n says otherwise.
 	oneFileDefault = 10_000
 	oneFileBatch   = 500
-	// oneFileCommits are stored one by one, each with a snapshot of its own.
+	// oneFileCommits are stored one by one, each of which is appended to the file.
 	oneFileCommits = 200
 	oneFileOpens   = 9
 )

@@ -115,7 +115,7 @@ func (tx *Tx) overAgentCaps(ctx context.Context, p *policy.Policy) (over []victi
 	}
 	counts, whose := map[uint32]int64{}, tx.newCapped(p)
 	err = tx.eachIn(ctx, roaring.Or(free, pinned), func(_ uint32, r *doctable.Row) {
-		if r.Expires == 0 || r.Expires > tx.state.Now {
+		if !r.Over(tx.state.Now) {
 			counts[whose.of(r)]++
 		}
 	})
@@ -209,7 +209,7 @@ func (tx *Tx) overCapOf(ctx context.Context, p *policy.Policy, owner, doc uint32
 	}
 	var candidates []capped
 	err = tx.eachIn(ctx, roaring.Or(free, pinned), func(doc uint32, r *doctable.Row) {
-		if r.Owner != owner || r.Expires != 0 && r.Expires <= tx.state.Now {
+		if r.Owner != owner || r.Over(tx.state.Now) {
 			return
 		}
 		n++

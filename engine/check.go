@@ -378,9 +378,9 @@ func sameTerms(a, b []invindex.Term) bool {
 
 // sameDoc analyses the memory again and compares.
 func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
-	rec, err := c.tx.state.Record(f.Version)
+	rec, err := c.tx.state.ReadRecord(f.Version)
 	if err != nil {
-		return err
+		return store.Error("read a memory", err)
 	}
 	p := &prepared{rec: *rec, unnamed: !slices.ContainsFunc(f.idx.Values, func(v invindex.Value) bool { return v.Field == layout.FieldNoteName })}
 	if err := c.tx.db.analyse(c.ctx, p); err != nil {

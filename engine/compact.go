@@ -58,6 +58,7 @@ func (db *DB) Compact(ctx context.Context) (Compacted, error) {
 		db.janitor.work, // numbers and pages of what has moved
 		db.compactNow,
 		db.awaitCleaning,
+		func(context.Context) error { return db.store.WriteWhole() },
 	} {
 		if err := step(ctx); err != nil {
 			return Compacted{}, store.Error(doingCompact+fmt.Sprintf(" %s", db.dir), err)
@@ -145,7 +146,7 @@ func (db *DB) shadowed(bytes int) {
 func (db *DB) compactDead(ctx context.Context, d *deadness) error {
 	dead, tables := db.store.Garbage()
 	d.left = min(d.left, dead)
-	if dead-d.left < max(deadLeast, tables/deadShare) || db.store.Admit(doingCompact, deadLeast) != nil {
+	if dead-d.left < max(deadLeast, tables/deadShare) || db.store.AdmitMaintenance(doingCompact, deadLeast) != nil {
 		return nil
 	}
 	err := db.compactStore(ctx, func(took time.Duration) { sleep(ctx, took) })

@@ -207,7 +207,7 @@ func (tx *Tx) eachAged(ctx context.Context, s memory.Scope, visit func(doc uint3
 		if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 			return false
 		}
-		if r.Visible(tx.state.LSN) && (r.Expires == 0 || r.Expires > tx.state.Now) {
+		if r.Visible(tx.state.LSN) && !r.Over(tx.state.Now) {
 			visit(doc, r)
 		}
 		return true

@@ -58,7 +58,7 @@ func Convert(ctx context.Context, from, to string, o *Options) (c Converted, err
 	}
 	unbounded := *opts
 	unbounded.MaxFileBytes = store.MostFile // the way out of a file that has become too large
-	db, err := openEither(from, &unbounded, &tuning{fs: source})
+	db, err := openEither(from, &unbounded, &tuning{fs: source, alone: true})
 	if err != nil {
 		return c, cmp.Or(taken, err)
 	}

@@ -77,6 +77,7 @@ func (db *DB) nameErased(ctx context.Context, e *erasure) error {
 func (db *DB) eraseLiving(ctx context.Context, e *erasure) error {
 	if e.seqs != nil {
 		return db.acknowledge(db.update(ctx, func(tx *Tx) error {
+			tx.frees = true // also where it stores again the rest of a summary
 			if err := tx.eraseLivingMemories(e); err != nil {
 				return err
 			}
@@ -91,6 +92,7 @@ func (db *DB) eraseLiving(ctx context.Context, e *erasure) error {
 	}
 	for _, o := range e.names {
 		err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
+			tx.frees = true
 			_, err := tx.DeleteOwner(ctx, o)
 			return err
 		}))

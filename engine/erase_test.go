@@ -117,6 +117,12 @@ func openTraces(t *testing.T, fs vfs.FS, clk *testClock, o Options) *DB {
 func eraseWorld(t *testing.T, fs vfs.FS, clk *testClock, o Options) (db *DB, of map[memory.Owner][]string) {
 	t.Helper()
 	db = openTraces(t, fs, clk, o)
+	return db, fillWorld(t, db, clk)
+}
+
+// fillWorld fills the database of eraseWorld.
+func fillWorld(t *testing.T, db *DB, clk *testClock) (of map[memory.Owner][]string) {
+	t.Helper()
 	setPolicy(t, db, func(p *policy.Policy) { p.Trash = policy.Span(48 * time.Hour) })
 	of = map[memory.Owner][]string{}
 	for i, owner := range []memory.Owner{{User: "ulrike-user", Agent: "anton-agent"}, {User: "ulrike-user", Agent: "berta-agent"}, {User: "viktor-user", Agent: "anton-agent"}, {User: "viktor-user"}} {
@@ -137,7 +143,7 @@ func eraseWorld(t *testing.T, fs vfs.FS, clk *testClock, o Options) (db *DB, of 
 		}
 	}
 	noError(t, db.store.Flush())
-	return db, of
+	return of
 }
 
 // TestEraseReadsLog: each record of the log can be told apart into its changes, so that those of

@@ -255,7 +255,7 @@ func (tx *Tx) facts(r *doctable.Row) (policy.Facts, layout.Access) {
 	return policy.Facts{
 		Age: tx.state.Since(r.Created), Idle: tx.state.Since(max(a.Last, r.Created)),
 		Importance: r.Importance, Confidence: tx.state.Confidence(r),
-		Expired: r.Expires != 0 && r.Expires <= tx.state.Now,
+		Expired: r.Over(tx.state.Now),
 	}, a
 }
 
@@ -328,7 +328,7 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s memory.Scope, j *j
 	})
 	if err == nil {
 		err = tx.eachIn(ctx, pinned, func(_ uint32, r *doctable.Row) {
-			if r.Expires == 0 || r.Expires > tx.state.Now {
+			if !r.Over(tx.state.Now) {
 				counts[whose.of(r)]++
 			}
 		})

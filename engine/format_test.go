@@ -149,6 +149,7 @@ func valueEncodings(t *testing.T) []encoding {
 	keptDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Kept: true}
 	elsewhereDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Kept: true, Cause: layout.Cause{Reason: layout.ReasonMerged, Policy: 3, IntoID: "fresh"}}
 	evictedDeath := layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7, Cause: layout.Cause{Reason: layout.ReasonMerged, Policy: 3, Into: 300}}
+	leased := layout.Access{Count: 300, Last: 1767225600123, Lease: layout.Lease{Of: 0xa0b0c0, Until: 1767225600123}}
 	indebted := layout.Access{Count: 300, Last: 1767225600123, Debt: -0xa0b0c0d0, Folded: 300}
 	return append(rangeEncodings(t), []encoding{
 		{name: "record", bytes: summed.Append(nil), value: summed, decode: decoder(layout.DecodeRecord)},
@@ -163,6 +164,7 @@ func valueEncodings(t *testing.T) []encoding {
 		{name: "death with a reason", bytes: evictedDeath.Encode(), value: evictedDeath, decode: decoder(layout.DecodeDeath)},
 		{name: "stats", bytes: layout.Access{Count: 300, Last: 1767225600123}.Encode(), value: layout.Access{Count: 300, Last: 1767225600123}, decode: decoder(layout.DecodeAccess)},
 		{name: "stats with a debt", bytes: indebted.Encode(), value: indebted, decode: decoder(layout.DecodeAccess)},
+		{name: "stats with a lease", bytes: leased.Encode(), value: leased, decode: decoder(layout.DecodeAccess)},
 		{name: "counter", bytes: layout.EncodeCounter(300), value: int64(300), decode: decoder(layout.DecodeCounter)},
 		{name: "generations", bytes: fixedKeys(t).EncodeGenerations()},
 		{name: "vector", bytes: codec.AppendFloats(nil, []float32{1, -0.5, float32(math.Copysign(0, -1)), math.MaxFloat32})},

@@ -300,7 +300,7 @@ func (tx *Tx) offerAll(ctx context.Context, q *memory.ListQuery, first *firstPla
 				return ctx.Err()
 			}
 			row := tx.db.tables.Docs.Row(docs.Next())
-			if !row.Visible(tx.state.LSN) || row.Expires != 0 && row.Expires <= tx.state.Now {
+			if !row.Visible(tx.state.LSN) || row.Over(tx.state.Now) {
 				continue
 			}
 			p := place{Version: row.Version}

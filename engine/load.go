@@ -335,7 +335,8 @@ func (db *DB) loadRow(doc uint32, f *layout.Row) error {
 	}
 	db.tables.Docs.Add(doc, func(r *doctable.Row) {
 		r.Version, r.Run = f.Version, f.Run
-		r.Created, r.Expires = f.Created, f.Expires
+		r.Created = f.Created
+		r.Expires.Store(f.Expires)
 		r.Importance, r.Confidence = f.Importance, f.Confidence
 	})
 	db.spaces.Want(doc, &f.Version, f.Vectors)
@@ -356,6 +357,7 @@ func (db *DB) loadStats() error {
 		if s := db.tables.Docs.Seq(seq); s != nil {
 			s.Count.Store(a.Count)
 			s.Accessed.Store(a.Last)
+			db.extendAgain(s, a.Lease)
 			if a.Debt != 0 || a.Folded != 0 {
 				s.Fade.Store(&doctable.Fade{Debt: a.Debt, Folded: a.Folded})
 			}

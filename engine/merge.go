@@ -84,7 +84,7 @@ func (tx *Tx) freshGroups(ctx context.Context, p *policy.Policy, s memory.Scope,
 	}
 	f = fresh{free, roaring.New(), map[group]*roaring.Bitmap{}}
 	all := roaring.Or(free, pinned)
-	alive := func(r *doctable.Row) bool { return r.Expires == 0 || r.Expires > tx.state.Now }
+	alive := func(r *doctable.Row) bool { return !r.Over(tx.state.Now) }
 	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
 		if r.Born > after && alive(r) {
 			f.docs.Add(doc)

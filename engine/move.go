@@ -70,7 +70,7 @@ func (db *DB) moveChunks(ctx context.Context) error {
 	if !look && len(db.crowded()) == 0 {
 		return nil
 	}
-	if db.store.Admit(doingMove, sealBatch) != nil {
+	if db.store.AdmitMaintenance(doingMove, sealBatch) != nil {
 		return nil // for want of space; the log has heard of it
 	}
 	if ctx.Err() != nil {
@@ -347,7 +347,7 @@ func (m *mover) commit(ctx context.Context) error {
 			return errLater // what died of a death range is found by its old number
 		}
 		const rowBytes = 100 // more than a row takes in a page
-		if err := db.store.Admit(doingMove, len(m.docs)*rowBytes); err != nil {
+		if err := db.store.AdmitMaintenance(doingMove, len(m.docs)*rowBytes); err != nil {
 			return err
 		}
 		tx.change()
@@ -454,12 +454,15 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 				s.SetSlot(doc, slot)
 			}
 		}
-		row := &m.rows[i]
+		row, expires := &m.rows[i], &r.Expires
+		db.touched.mu.Lock() // no row is extended meanwhile
 		db.tables.Docs.Put(doc, func(r *doctable.Row) {
 			r.Version, r.Run, r.From = row.Version, row.Run, lsn
-			r.Created, r.Expires = row.Created, row.Expires
+			r.Created = row.Created
+			r.Expires.Store(expires.Load())
 			r.Importance, r.Confidence = row.Importance, row.Confidence
 		})
+		db.touched.mu.Unlock()
 		db.tables.Docs.End(old, lsn)
 		tx.dying = append(tx.dying, dead{doc: old, lsn: lsn, kept: kept})
 	}

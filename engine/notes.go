@@ -161,10 +161,10 @@ func (tx *Tx) noteOf(owner uint32, name string) (l live, rec *layout.Record, err
 	for it := with.Iterator(); it.HasNext(); {
 		doc := it.Next()
 		row := tx.db.tables.Docs.Row(doc)
-		if !row.Visible(tx.state.LSN) || row.Owner != owner || row.Expires != 0 && row.Expires <= tx.state.Now {
+		if !row.Visible(tx.state.LSN) || row.Owner != owner || row.Over(tx.state.Now) {
 			continue
 		}
-		l = live{Version: row.Version, doc: doc, expires: row.Expires}
+		l = live{Version: row.Version, doc: doc, expires: row.Expires.Load()}
 		if rec, err = tx.state.Record(l.Version); err != nil {
 			return live{}, nil, err
 		}
@@ -216,7 +216,7 @@ func (tx *Tx) noteDocs(ctx context.Context, owner uint32, o scope.Owner) (*roari
 	all.And(in)
 	docs := roaring.New()
 	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
-		if r.Owner == owner && (r.Expires == 0 || r.Expires > tx.state.Now) {
+		if r.Owner == owner && !r.Over(tx.state.Now) {
 			docs.Add(doc)
 		}
 	})

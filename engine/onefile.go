@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -62,6 +63,9 @@ func isFile(f vfs.FS, path string) (bool, error) {
 	case fsys.Missing:
 		return named, nil
 	case fsys.IsFolder:
+		if named {
+			return false, holdsFolder(f, path)
+		}
 		return false, nil
 	case fsys.IsOther:
 		if !named && strings.Contains(what, "link") {
@@ -74,6 +78,22 @@ func isFile(f vfs.FS, path string) (bool, error) {
 	}
 	own, err := hasMagic(f, path)
 	return own, fault.Within(doingOpen(path), err)
+}
+
+// holdsFolder refuses a folder whose name is that of a database in one file, unless it holds a database already:
+// older versions made one there, and nobody means to.
+func holdsFolder(f vfs.FS, dir string) error {
+	names, err := f.List(dir)
+	if err != nil {
+		return fault.Within(doingOpen(dir), err)
+	}
+	if slices.Contains(names, identityName) || slices.Contains(names, store.Dir) || slices.ContainsFunc(names, isReplicaPart) {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "it is a folder without a database, and a name that ends with " + FileSuffix + " is that of a file",
+		Do: "remove the folder to make one file of this name, or choose a name without " + FileSuffix + " for a database in a folder",
+	}
 }
 
 // hasMagic reports whether a file begins or ends as a database in one file does.
@@ -101,16 +121,19 @@ func hasMagic(f vfs.FS, path string) (own bool, err error) {
 // openFile opens a database in one file: a store in RAM that is kept in the file.
 func openFile(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 	clk := newConfig(o, &tuning{}).clock
-	lock := fsys.LockFile
-	if o.ReadOnly {
-		lock = fsys.LockFileShared
-	}
 	if err := mayBeThere(base, path, o); err != nil {
 		return nil, err
 	}
+	lock := fsys.LockFile
+	if o.ReadOnly {
+		if !t.alone && fsys.ReplacesOpen {
+			return openHeld(base, path, o, t)
+		}
+		lock = fsys.LockFileShared
+	}
 	held, err := lock(base, path, holder(clk()))
 	if err != nil {
-		return nil, lockError(path, err)
+		return nil, fileLockError(path, err)
 	}
 	db, err := openHeld(base, path, o, t)
 	if err != nil {
@@ -121,6 +144,15 @@ func openFile(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 		return nil, errors.Join(fault.Within(doingOpen(path), err), db.Close())
 	}
 	return db, nil
+}
+
+// fileLockError is lockError for a file, whose last commit can be read without the lock.
+func fileLockError(path string, err error) error {
+	err = lockError(path, err)
+	if locked, ok := errors.AsType[*fault.Error](err); ok && errors.Is(err, fault.ErrLocked) && fsys.ReplacesOpen {
+		locked.Do = "close it there, or wait; to read what was committed, open it with ReadOnly, as the commands of memdbctl that read do; a program can let memdbctl in (docs/cli.md)"
+	}
+	return err
 }
 
 // closers are closed one after the other.
@@ -150,7 +182,7 @@ func mayBeThere(base vfs.FS, path string, o *Options) error {
 	return err
 }
 
-// openHeld opens a file whose lock is held.
+// openHeld opens a file whose lock is held, or that is only read: it was replaced, or a commit was appended, since.
 func openHeld(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 	if o.MaxFileBytes < 0 {
 		return nil, fault.Invalid(doingOpen(path), fmt.Sprintf("the limit of its size is %d bytes", o.MaxFileBytes), "give a number of bytes, or 0 for 1 GiB")
@@ -158,6 +190,7 @@ func openHeld(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 	c := newConfig(o, &tuning{})
 	f, lost, err := store.OpenFile(store.FileConfig{
 		Files: base, Path: path, Limit: o.MaxFileBytes, Reserve: o.DiskReserve, ReadOnly: o.ReadOnly, Log: c.logger, Salvage: o.Salvage && !o.ReadOnly,
+		Appends: t.fileAppends,
 	})
 	if err != nil {
 		return nil, err
@@ -167,12 +200,16 @@ func openHeld(base vfs.FS, path string, o *Options, t *tuning) (*DB, error) {
 			return nil, err
 		}
 		f.DropTemp()
+		if err := f.Settle(); err != nil {
+			return nil, fault.Within(doingOpen(path), err)
+		}
 	}
 	mem := vfs.NewMem()
 	if f.There() {
 		if err := unpack(mem, path, f, o); err != nil {
 			return nil, err
 		}
+		f.Loaded()
 	}
 	f.Identity = func() ([]byte, error) { return readFile(mem, mem.PathJoin(path, identityName)) }
 	own := *t

@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +27,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/onefile"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/sessions"
 	archivefolder "github.com/seed-7aedc3ff/memdb/wal/folder"
 )
 
@@ -65,8 +68,9 @@ func TestFormIsToldByWhatIsThere(t *testing.T) {
 	if err := os.Rename(path, renamed); err != nil {
 		t.Fatal(err)
 	}
-	folder := filepath.Join(dir, "folder.memdb")
-	if err := os.Mkdir(folder, 0o700); err != nil {
+	folder := filepath.Join(dir, "folder.memdb") // of an older memdb
+	closeTest(t, openFileTest(t, filepath.Join(dir, "made"), Options{}))
+	if err := os.Rename(filepath.Join(dir, "made"), folder); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -97,6 +101,44 @@ func TestFormIsToldByWhatIsThere(t *testing.T) {
 	}
 	if db, err := OpenMemory(nil); err != nil || db.Form() != FormMemory || db.Close() != nil {
 		t.Errorf("%v, %v", db, err)
+	}
+}
+
+// TestFolderWithTheNameOfAFile verifies that no database is made in a folder whose name ends with .memdb, whatever
+// else is in it, and that nothing is written there.
+func TestFolderWithTheNameOfAFile(t *testing.T) {
+	for what, fill := range map[string]func(dir string) error{
+		"empty":       func(string) error { return nil },
+		"litter":      func(dir string) error { return os.WriteFile(filepath.Join(dir, ".DS_Store"), nil, 0o600) },
+		"interrupted": func(dir string) error { return os.WriteFile(filepath.Join(dir, fsys.LockName), nil, 0o600) },
+		"other files": func(dir string) error { return os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "a.memdb")
+			if err := errors.Join(os.Mkdir(dir, 0o700), fill(dir)); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range []*Options{nil, {ReadOnly: true}, {Salvage: true}} {
+				db, err := Open(dir, o)
+				wantError(t, "open", err, fault.ErrNotDatabase)
+				if db != nil {
+					closeTest(t, db)
+				}
+				if err == nil || !strings.Contains(err.Error(), "remove the folder") {
+					t.Errorf("%v", err)
+				}
+			}
+			if after, err := os.ReadDir(dir); err != nil || len(after) != len(before) {
+				t.Errorf("%v, %v", after, err)
+			}
+			if there, err := Exists(dir); there || !errors.Is(err, fault.ErrNotDatabase) {
+				t.Errorf("Exists: %v, %v", there, err)
+			}
+		})
 	}
 }
 
@@ -150,9 +192,9 @@ func TestFileGroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, _, err := onefile.Read(b)
-	if err != nil || head.LSN != writers*each || head.Number >= writers*each/2 {
-		t.Errorf("%d snapshots for %d commits, %v", head.Number, head.LSN, err)
+	c, err := onefile.Read(b)
+	if head := c.Head; err != nil || head.LSN != writers*each || head.Number >= writers*each/2 {
+		t.Errorf("%d snapshots for %d commits, %v", c.Head.Number, c.Head.LSN, err)
 	}
 	db = openFileTest(t, path, Options{})
 	mustCheck(t, db, writers*each)
@@ -336,10 +378,17 @@ func TestFileReplacedUnderneath(t *testing.T) {
 	})
 }
 
-// TestFileCrashes crashes the machine at each change that commits make to the files: the file is the
-// old or the new one, and every acknowledged write is there.
+// TestFileCrashes crashes the machine at each change that commits make to the files, which append to the file, write it
+// whole, or do both in turn: the state is the old or the new one, and every acknowledged write is there.
 func TestFileCrashes(t *testing.T) {
 	race.Sequential(t)
+	for name, appends := range map[string]int64{"append": 0, "whole": 1, "both": 4 << 10} {
+		t.Run(name, func(t *testing.T) { fileCrashes(t, appends) })
+	}
+}
+
+func fileCrashes(t *testing.T, appends int64) {
+	t.Helper()
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 5))
 	disk := crashfs.NewDisk()
@@ -355,7 +404,7 @@ func TestFileCrashes(t *testing.T) {
 		}
 		return nil
 	})
-	db, err := openEither("a.memdb", &Options{MemoryBudget: testBudget}, &tuning{fs: fs})
+	db, err := openEither("a.memdb", &Options{MemoryBudget: testBudget}, &tuning{fs: fs, fileAppends: appends})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -445,6 +494,133 @@ func TestFileFaults(t *testing.T) {
 	}
 }
 
+// TestFileReadBesideItsOwner verifies that a file is read without its lock while another program has it open: each reader
+// has one commit whole, and no older one than was acknowledged before it opened the file; it goes on with that, and
+// writes nothing.
+func TestFileReadBesideItsOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.memdb")
+	owner, err := openEither(path, &Options{MemoryBudget: testBudget}, &tuning{fs: fsys.Disk, fileAppends: 8 << 10})
+	noError(t, err)
+	t.Cleanup(func() { closeTest(t, owner) })
+	store := func(i int) error {
+		return second(owner.Memories().StoreBatch(t.Context(), []memory.Memory{
+			{ID: fmt.Sprint("a", i), Scope: ofAda, Text: fmt.Sprint("one of ", i)}, {ID: fmt.Sprint("b", i), Scope: ofAda, Text: fmt.Sprint("two of ", i)},
+		}, nil))
+	}
+	noError(t, store(0))
+	if runtime.GOOS == "windows" {
+		_, err := Open(path, &Options{ReadOnly: true})
+		wantError(t, "read beside the owner", err, fault.ErrLocked)
+		return
+	}
+	var acked atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 1; ctx.Err() == nil && i < 300; i++ {
+			if err := store(i); err != nil {
+				t.Error(err)
+				return
+			}
+			acked.Store(int64(i))
+		}
+	})
+	var reader *DB
+	var first []string
+	for range 25 {
+		least := acked.Load()
+		db := openFileTest(t, path, Options{ReadOnly: true})
+		got := mustList(t, db.Memories(), ofAda)
+		if len(got)%2 != 0 || int64(len(got)) < 2*(least+1) {
+			t.Errorf("%d memories; %d commits of two were acknowledged", len(got), least+1)
+		}
+		mustCheck(t, db, len(got))
+		if len(mustRecall(t, db.Memories(), memory.Query{Scope: ofAda, Text: "one"})) == 0 {
+			t.Error("nothing is found")
+		}
+		if reader == nil {
+			reader, first = db, texts(got)
+			continue
+		}
+		closeTest(t, db)
+	}
+	stop()
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	equalSlices(t, "what the first reader reads at last", texts(mustList(t, reader.Memories(), ofAda)), first)
+	if _, err := reader.Memories().Store(t.Context(), memory.Memory{Scope: ofAda, Text: "new"}, nil); !errors.Is(err, fault.ErrReadOnly) {
+		t.Errorf("a reader stores: %v", err)
+	}
+	closeTest(t, reader)
+	_, err = Open(path, nil)
+	wantError(t, "a second owner", err, fault.ErrLocked)
+	if !strings.Contains(err.Error(), "ReadOnly") || !strings.Contains(err.Error(), fmt.Sprint("pid ", os.Getpid())) {
+		t.Errorf("%v", err)
+	}
+	_, err = Convert(t.Context(), path, path+".folder", nil)
+	wantError(t, "convert", err, fault.ErrLocked)
+	mustCheck(t, owner, len(mustList(t, owner.Memories(), ofAda)))
+	closeTest(t, owner)
+	if names, err := fsys.Disk.List(filepath.Dir(path)); err != nil || !slices.Equal(names, []string{"a.memdb"}) {
+		t.Errorf("beside the file: %v, %v", names, err)
+	}
+}
+
+// TestFileCommitsAreSmall verifies that a commit, and the access counts of a recall, write what they change, and not the
+// file; and that the file does not grow for ever.
+func TestFileCommitsAreSmall(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.memdb")
+	rng := rand.New(rand.NewPCG(3, 3))
+	words := func(n int) string {
+		var text strings.Builder
+		for range n {
+			fmt.Fprintf(&text, "%x ", rng.Uint32())
+		}
+		return text.String()
+	}
+	var all []memory.Memory
+	for i := range 1000 {
+		all = append(all, memory.Memory{ID: fmt.Sprint("m", i), Scope: ofAda, Text: fmt.Sprint("number ", i, " ", words(100))})
+	}
+	db := openFileTest(t, path, Options{})
+	noError(t, second(db.Memories().StoreBatch(t.Context(), all, nil)))
+	noError(t, second(db.Compact(t.Context())))
+	begun, err := os.Stat(path)
+	noError(t, err)
+	grew := func(what string, most int64) {
+		t.Helper()
+		now, err := os.Stat(path)
+		noError(t, err)
+		if n := now.Size() - begun.Size(); !os.SameFile(begun, now) || n <= 0 || n > most {
+			t.Errorf("%s: the file has grown by %d bytes, and is the same one: %v", what, n, os.SameFile(begun, now))
+		}
+		begun = now
+	}
+	mustStore(t, db.Memories(), memory.Memory{Scope: ofAda, Text: "short"})
+	grew("a store", 8<<10)
+	mustRecall(t, db.Memories(), memory.Query{Scope: ofAda, Text: "short"})
+	closeTest(t, db)
+	grew("a recall", 4<<10)
+	db = openFileTest(t, path, Options{})
+	if m := mustRecall(t, db.Memories(), memory.Query{Scope: ofAda, Text: "short", NoTouch: true})[0]; m.AccessCount != 1 {
+		t.Errorf("%d accesses", m.AccessCount)
+	}
+	// One key again and again: what is dead goes when the file is written whole.
+	least := begun.Size()
+	for i := range 60 {
+		noError(t, second(db.KV().Put(t.Context(), memory.Owner{User: "ada"}, "key", fmt.Sprint(i, words(6000)), nil)))
+		now, err := os.Stat(path)
+		noError(t, err)
+		if db.store.File().Size() != now.Size() {
+			t.Fatalf("it has %d bytes, and says %d", now.Size(), db.store.File().Size())
+		}
+	}
+	t.Logf("%d bytes, after 60 values of 54 KB under one key %d", least, db.store.File().Size())
+	mustCheck(t, db, 1001)
+}
+
 // TestFileKilled kills a process while it commits, MEMDB_CRASHES times or a few: the file is the old
 // or the new one, and every acknowledged write is there.
 func TestFileKilled(t *testing.T) {
@@ -507,7 +683,8 @@ func TestFileKilled(t *testing.T) {
 // acknowledged.
 func commitForEver(t *testing.T, path string) {
 	t.Helper()
-	db, err := Open(path, &Options{MemoryBudget: testBudget})
+	// Both kinds of commits: those that append, and those that write the file whole.
+	db, err := openEither(path, &Options{MemoryBudget: testBudget}, &tuning{fs: fsys.Disk, fileAppends: 16 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -589,6 +766,99 @@ func TestFileErases(t *testing.T) {
 	mustCheck(t, db, 50)
 }
 
+// TestFileFinishesBeyondItsLimit verifies that erasures and rebuilds end although the file has reached its limit, that
+// nobody is kept from writing by an erasure that does not end, and that the file still opens.
+func TestFileFinishesBeyondItsLimit(t *testing.T) {
+	path, clk := filepath.Join(t.TempDir(), "a.memdb"), newTestClock()
+	limit := int64(0)
+	open := func() *DB {
+		db, err := openEither(path, &Options{Clock: clk.now, MemoryBudget: testBudget, MaxFileBytes: limit}, &tuning{fs: fsys.Disk, keepsExpired: true, hotBytes: 4 << 10})
+		noError(t, err)
+		t.Cleanup(func() { closeTest(t, db) })
+		return db
+	}
+	db := open()
+	words := fillWorld(t, db, clk)
+	chat := memory.Owner{User: "summarised"}
+	said := ""
+	for i := range 8 {
+		a, err := db.Sessions().Append(t.Context(), chat, "chat", []sessions.Message{{Role: "user", Text: fmt.Sprintf("Zqjword%cz was mentioned. Then it came up again.", 'a'+i)}}, nil)
+		noError(t, err)
+		if i == 1 {
+			said = a[0].MemoryID
+		}
+	}
+	if c, err := db.Sessions().Compact(t.Context(), chat, "chat", &sessions.CompactOptions{Threshold: 3, KeepRecent: 1}); err != nil || !c.Compacted {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	noError(t, second(db.Compact(t.Context())))
+	size := db.store.File().Size()
+	closeTest(t, db)
+	limit = size * 2 / 3
+	db = open()
+	_, err := db.Memories().Store(t.Context(), memory.Memory{Scope: ofAda, Text: "new"}, nil)
+	wantError(t, "store", err, fault.ErrFull)
+	for _, q := range []EraseQuery{{User: chat.User, ID: said}, {User: "viktor-user", Agent: "anton-agent"}, {User: "ulrike-user"}} {
+		if _, err := db.Erase(t.Context(), q); err != nil {
+			t.Fatalf("%+v: %v", q, err)
+		}
+		if r, err := db.Check(t.Context()); err != nil || !r.OK || r.Erasing {
+			t.Errorf("%+v: %+v, %v", q, r, err)
+		}
+	}
+	noError(t, db.Rebuild(t.Context(), IndexAll, nil))
+	for o, of := range words {
+		if o.User == "ulrike-user" && inBlocks(t, path, of[0][:3]) > 0 {
+			t.Errorf("%+v is in the file", o)
+		}
+	}
+	closeTest(t, db)
+	db = open()
+	closeTest(t, db)
+	limit = 2 * size
+	db = open()
+	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ulrike-user"}, Text: "is back"})
+	if r, err := db.CheckDeep(t.Context()); err != nil || !r.OK {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestFileFinishesAnErasure verifies that check reports an erasure that was interrupted, and that a program which opens the
+// file to write for something else finishes the erasure before it ends.
+func TestFileFinishesAnErasure(t *testing.T) {
+	dir := t.TempDir()
+	path, killed := filepath.Join(dir, "a.memdb"), filepath.Join(dir, "killed.memdb")
+	db := openFileTest(t, path, Options{LockWait: time.Millisecond})
+	for i := range 20 {
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ulrike"}, Text: fmt.Sprint("secretword of ulrike ", i)})
+		mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: fmt.Sprint("bob's text ", i)})
+	}
+	noError(t, db.View(t.Context(), func(*Tx) error { // for whose end the erasure waits
+		erased := make(chan error)
+		go func() { erased <- second(db.Erase(t.Context(), EraseQuery{User: "ulrike"})) }()
+		wantError(t, "erase beside a View", <-erased, fault.ErrBusy)
+		b, err := os.ReadFile(path)
+		noError(t, err)
+		return os.WriteFile(killed, b, 0o600)
+	}))
+	check := func(erasing bool) {
+		t.Helper()
+		db := openFileTest(t, killed, Options{ReadOnly: true})
+		if r, err := db.Check(t.Context()); err != nil || !r.OK || r.Erasing != erasing {
+			t.Errorf("%+v, %v; want an erasure: %v", r, err, erasing)
+		}
+		closeTest(t, db)
+	}
+	check(true)
+	other := openFileTest(t, killed, Options{})
+	mustStore(t, other.Memories(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: "one more"})
+	closeTest(t, other)
+	check(false)
+	if n := inBlocks(t, killed, "secretword") + inBlocks(t, killed, "ulrike"); n > 0 {
+		t.Errorf("what was erased is in %d keys", n)
+	}
+}
+
 // inBlocks counts the keys of a file that have a text in them.
 func inBlocks(t *testing.T, path, text string) (n int) {
 	t.Helper()
@@ -596,20 +866,27 @@ func inBlocks(t *testing.T, path, text string) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, table, err := onefile.Read(b)
+	c, err := onefile.Read(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(head.Identity), text) {
+	has := func(b []byte) bool { return strings.Contains(string(b), text) }
+	if has(c.Head.Identity) {
 		n++
 	}
-	if err := table.Each(func(key, value []byte) error {
-		if strings.Contains(string(key), text) || strings.Contains(string(value), text) {
+	set := func(key, value []byte) error {
+		if has(key) || has(value) {
 			n++
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
+	}
+	noError(t, c.Table.Each(set))
+	for _, commit := range c.Commits {
+		noError(t, commit.Apply(onefile.Changes{
+			DeleteRange: func(lower, upper []byte) error { return errors.Join(set(lower, nil), set(upper, nil)) },
+			Delete:      func(key []byte) error { return set(key, nil) },
+			Set:         set,
+		}))
 	}
 	return n
 }

@@ -53,10 +53,11 @@ func firstFailure(err error) error {
 // begins or ends as memdb writes it is a database in one file, whatever its name, and so is
 // each with a name that ends with [FileSuffix]. Where nothing is there, that suffix makes one
 // file, and any other name a folder. A database in one file lives in RAM, and does all that one
-// in a folder does: each acknowledged commit, and all that wait for it, have written a new
-// snapshot, which takes the place of the file in one step. A file that is missing is an empty
-// database, and is made by the first commit. While it is open, a file beside it is locked, with
-// ".lock" at the end of its name.
+// in a folder does: each commit is appended to the file before it is acknowledged, and now and then the
+// whole file is replaced in one step. A file that is missing is an empty database, and is made by the
+// first commit. While it is open, a file beside it is locked, with ".lock" at the end of its name; with
+// ReadOnly it is not, and the last commit of a file is read that another program has open. A folder whose name
+// ends with [FileSuffix] is opened only if it holds a database.
 //
 // It returns ErrLocked where the folder or the file is open already, ErrNotDatabase where it
 // holds other files or is something else, ErrNewerLayout where a newer memdb wrote it,

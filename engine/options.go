@@ -114,9 +114,10 @@ type Options struct {
 	// tell the free space, nothing is refused. A database in one file keeps as much as is said, or
 	// 64 MiB or a quarter of the disk, beside the room for a second file.
 	DiskReserve int64
-	// MaxFileBytes is how large a database in one file may become, in bytes: a write that may make
-	// it larger is refused with ErrFull, and so is the opening of one that is. Each commit writes
-	// the whole file. 0: 1 GiB. See [Convert] for the way out.
+	// MaxFileBytes is how large a database in one file may become, in bytes: new data that may make
+	// it larger is refused with ErrFull. Deletes, erasures and rebuilds are not, so a file opens as long as
+	// it has at most twice as much. All of it is in RAM: docs/format/onefile.md has how much memory and time
+	// a file needs. 0: 1 GiB. [Convert] makes a folder of a file that has become too large.
 	MaxFileBytes int64
 	// Schedule has the database consolidate and evict by itself, as long as it is open, at
 	// the times of cron expressions in UTC; the zero Schedule at those of the policy. What was
@@ -152,6 +153,8 @@ type Options struct {
 	// ReadOnly opens a database that exists, and changes nothing in its folder but the lock
 	// and who holds it. On a read-only medium it does without these, and shares the lock with
 	// others who only read. It opens on a full disk, too, unless the text index is damaged.
+	// A database in one file is read without its lock, also while another program writes it: as of its
+	// last commit at the opening (but on Windows, where it needs the lock).
 	// Writes are ErrReadOnly, and recalls touch nothing.
 	ReadOnly bool
 	// Salvage opens a database that is damaged, or lacks what was acknowledged, with what is
@@ -197,6 +200,11 @@ type tuning struct {
 	fs vfs.FS
 	// file keeps what fs, which is in RAM, holds.
 	file *store.File
+	// alone takes the lock of a database in one file also to read it.
+	alone bool
+	// fileAppends is how much is appended to one file before it is written whole, 0 for its share of the file:
+	// tests do both all the time.
+	fileAppends int64
 	// manifestBytes is the size at which the store's MANIFEST rotates, 0 for its
 	// own: tests rotate it all the time.
 	manifestBytes int64

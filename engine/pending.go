@@ -390,7 +390,7 @@ func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
 		if err != nil {
 			return false
 		}
-		if !r.Visible(tx.state.LSN) || r.Expires != 0 && r.Expires <= tx.state.Now || standard.Has(doc) {
+		if !r.Visible(tx.state.LSN) || r.Over(tx.state.Now) || standard.Has(doc) {
 			return true
 		}
 		has := func(s *spaces.Space) bool { return s.Has(doc) }

@@ -135,7 +135,7 @@ func (tx *Tx) bornInScope(s memory.Scope) (docs *roaring.Bitmap, n int, err erro
 			return
 		}
 		docs.Add(doc)
-		if r.Expires == 0 || r.Expires > tx.state.Now {
+		if !r.Over(tx.state.Now) {
 			n++
 		}
 	}

@@ -282,7 +282,7 @@ func (b *textBuilder) add(ctx context.Context, spans []docSpan, oldest uint64) (
 	batch := db.store.NewBatch()
 	defer func() { err = errors.Join(err, batch.Close()) }()
 	flush := func() error {
-		err := db.store.Admit(doingRebuild, batch.Len())
+		err := db.store.AdmitMaintenance(doingRebuild, batch.Len())
 		if err == nil {
 			err = db.store.Apply(batch, pebble.NoSync)
 		}

@@ -281,7 +281,7 @@ func (tx *Tx) eachDocument(ctx context.Context, visit func(doc uint32, r *doctab
 			err = ctx.Err()
 			return false
 		}
-		if r.Visible(tx.state.LSN) && (r.Expires == 0 || r.Expires > tx.state.Now) {
+		if r.Visible(tx.state.LSN) && !r.Over(tx.state.Now) {
 			visit(uint32(doc), r)
 		}
 		return true

@@ -93,7 +93,7 @@ func (db *DB) sealChunks(ctx context.Context) error {
 	if len(db.tables.NewestIndex.Load().Sealable()) == 0 {
 		return nil
 	}
-	if err := db.store.Admit(doingSeal, sealBatch); err != nil {
+	if err := db.store.AdmitMaintenance(doingSeal, sealBatch); err != nil {
 		return err // before it is read
 	}
 	// To a chunk that was begun and does not grow any more no transaction adds a document,
@@ -269,7 +269,7 @@ func (w *sealWriter) flush() error {
 }
 
 func (w *sealWriter) apply() error {
-	err := w.db.store.Admit(doingSeal, w.batch.Len())
+	err := w.db.store.AdmitMaintenance(doingSeal, w.batch.Len())
 	if err == nil {
 		err = w.db.store.Apply(w.batch, pebble.NoSync)
 	}

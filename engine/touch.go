@@ -7,12 +7,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
 const (
 	// touchEvery is how long a recall's touch may stay in RAM: what a crash may
-	// lose of the access counts, and nothing else.
+	// lose of the access counts and of moved expiries, and nothing else.
 	touchEvery = 5 * time.Second
 	// touchMost is the number of memories that are gathered before a flush.
 	touchMost = 4096
@@ -62,21 +64,81 @@ func (db *DB) renew(seq uint64, at int64) {
 	db.touched.note(db, []uint64{seq}, layout.Access{Last: at})
 }
 
+// Extend moves the expiry of memories, by their Seqs, to later times: that of memories which live as
+// long as they are read. Readers see it at once. Extend makes no version, so that UpdatedAt and the
+// history stay, and counts as an access without a recall. It is committed with the access counts: a
+// crash may lose the extensions of the last five seconds, a close loses none. Extend passes over
+// memories that are gone, have expired or never expire, and over times that are not later.
+func (m Memories) Extend(ctx context.Context, until map[uint64]time.Time) error {
+	return m.view(ctx, "extend memories", func(tx *Tx) error {
+		if !tx.db.readOnly {
+			tx.db.touched.extend(tx.db, until)
+		}
+		return nil
+	})
+}
+
+func (t *touches) extend(db *DB, until map[uint64]time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := db.now()
+	for seq, at := range until {
+		s := db.tables.Docs.Seq(seq)
+		if s == nil {
+			continue
+		}
+		// Of a version that a commit replaces now, the next one takes the expiry over: see DB.publish.
+		row := db.tables.Docs.Of(s.Doc.Load()-1, seq) // 0 - 1 is None
+		if end := clock.ToMillis(at); row != nil && db.tables.Docs.Extend(row, end, now) {
+			t.lease(seq, layout.Lease{Of: row.Born, Until: end})
+			t.gather(db, seq, layout.Access{Last: now})
+		}
+	}
+	t.bound()
+}
+
+// lease gathers the lease of the newest version of a memory, in the place of one of a version whose
+// commit failed. mu is held.
+func (t *touches) lease(seq uint64, l layout.Lease) {
+	a := t.pending[seq]
+	if a.Lease.Of > l.Of {
+		a.Lease = layout.Lease{}
+	}
+	t.pending[seq] = a.Fold(layout.Access{Lease: l})
+}
+
+// extendAgain puts a lease that was stored in force.
+func (db *DB) extendAgain(s *doctable.Memory, l layout.Lease) {
+	if row := db.tables.Docs.Row(s.Doc.Load() - 1); row != nil && row.Born == l.Of { // 0 - 1 is None
+		db.tables.Docs.Extend(row, l.Until, 0)
+	}
+}
+
 // note gathers one access of each of some memories.
 func (t *touches) note(db *DB, seqs []uint64, one layout.Access) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, seq := range seqs {
-		a := one
-		if s := db.tables.Docs.Seq(seq); s != nil {
-			a = a.Fold(db.settle(s)) // before the time of the access is seen
-			s.Count.Add(one.Count)
-			for last := s.Accessed.Load(); last < a.Last && !s.Accessed.CompareAndSwap(last, a.Last); {
-				last = s.Accessed.Load()
-			}
-		}
-		t.pending[seq] = t.pending[seq].Fold(a)
+		t.gather(db, seq, one)
 	}
+	t.bound()
+}
+
+// gather gathers one access of a memory. mu is held.
+func (t *touches) gather(db *DB, seq uint64, one layout.Access) {
+	a := one
+	if s := db.tables.Docs.Seq(seq); s != nil {
+		a = a.Fold(db.settle(s)) // before the time of the access is seen
+		s.Count.Add(one.Count)
+		for last := s.Accessed.Load(); last < a.Last && !s.Accessed.CompareAndSwap(last, a.Last); {
+			last = s.Accessed.Load()
+		}
+	}
+	t.pending[seq] = t.pending[seq].Fold(a)
+}
+
+// bound asks for a flush where much is gathered. mu is held.
+func (t *touches) bound() {
 	if len(t.pending) >= touchMost {
 		select {
 		case t.full <- struct{}{}:
@@ -85,8 +147,8 @@ func (t *touches) note(db *DB, seqs []uint64, one layout.Access) {
 	}
 }
 
-// FlushTouches commits the access counts and times that recalls have gathered. It
-// happens by itself every few seconds and on Close.
+// FlushTouches commits the access counts and times that recalls have gathered, and the expiries that
+// Extend has moved. It happens automatically every few seconds and on Close.
 func (db *DB) FlushTouches(ctx context.Context) error {
 	return db.flush(func(fn func(*Tx) error) error { return db.Update(ctx, fn) })
 }
@@ -123,6 +185,9 @@ func (tx *Tx) flushTouches() error {
 		l, ok := tx.at(seq)
 		if !ok {
 			continue // deleted since
+		}
+		if a.Lease.Of != l.Born {
+			a.Lease = layout.Lease{}
 		}
 		if err := tx.mergeAccess(l.Owner, seq, a); err != nil {
 			return err

@@ -56,6 +56,7 @@ type writes struct {
 	broken     error // set where an operation stopped half-way: no commit
 	applied    []appliedHook
 	overlaps   bool // it changed what an earlier commit of the same batch had made
+	frees      bool // the transaction as a whole frees space: see needFor
 	// owners are those whose data the transaction looks for or changes; nil: nobody asks. See Attempt.
 	owners map[uint32]bool
 	// taken are gathered touches and folds that are in the batch.
@@ -75,6 +76,7 @@ type pendingVersion struct {
 	access   layout.Access
 	vectors  map[string][]float32
 	inherits uint32 // doc whose slots it takes over for the spaces it does not bring, or noDoc
+	lasting  bool   // it expires when the version before it does
 	keeps    []uint16
 }
 
@@ -526,18 +528,35 @@ func (db *DB) show(p *pendingVersion) error {
 	if err := db.tables.NewestIndex.Load().Add(p.doc, &p.idx); err != nil {
 		return fault.Within(fmt.Sprintf("index document %d", p.doc), err)
 	}
-	db.tables.Docs.Add(p.doc, func(r *doctable.Row) {
-		r.Version = p.Version
-		r.Run = p.run
-		r.Created, r.Expires = p.rec.Created, p.rec.Expires
-		r.Importance, r.Confidence = p.rec.Importance, p.rec.Confidence
-	})
+	db.publish(p)
 	if p.access != (layout.Access{}) {
 		s := db.tables.Docs.Seq(p.Seq)
 		s.Count.Add(p.access.Count)
 		s.Accessed.Store(max(s.Accessed.Load(), p.access.Last))
 	}
 	return nil
+}
+
+// publish adds the row of a version. One that keeps the expiry of the version before it keeps also
+// what a read has added to that since the transaction has read it.
+func (db *DB) publish(p *pendingVersion) {
+	expires := p.rec.Expires
+	if expires != 0 {
+		t := db.touched
+		t.mu.Lock() // no row is extended meanwhile
+		defer t.mu.Unlock()
+		if old := db.tables.Docs.Row(p.inherits); p.lasting && old != nil && old.Expires.Load() > expires {
+			expires = old.Expires.Load()
+			t.lease(p.Seq, layout.Lease{Of: p.Born, Until: expires})
+		}
+	}
+	db.tables.Docs.Add(p.doc, func(r *doctable.Row) {
+		r.Version = p.Version
+		r.Run = p.run
+		r.Created = p.rec.Created
+		r.Expires.Store(expires)
+		r.Importance, r.Confidence = p.rec.Importance, p.rec.Confidence
+	})
 }
 
 // change takes the number of the next change.
@@ -590,7 +609,7 @@ func (tx *Tx) at(seq uint64) (live, bool) {
 		return live{}, false
 	}
 	r := tx.db.tables.Docs.Row(doc)
-	return live{r.Version, doc, r.Expires}, true
+	return live{r.Version, doc, r.Expires.Load()}, true
 }
 
 // live is a version that a transaction sees.

@@ -64,6 +64,9 @@ func (tx *Tx) needFor(doing string, changes, size int) error {
 	if err := tx.within(doing, changes, size); err != nil {
 		return err
 	}
+	if tx.frees {
+		return tx.db.store.AdmitFreeing(doing, tx.written()+size)
+	}
 	return tx.db.store.Admit(doing, tx.written()+size)
 }
 

@@ -237,9 +237,9 @@ func (tx *Tx) replace(p *prepared, rec *layout.Record, old live) error {
 		}
 	}
 	v := layout.Version{Owner: old.Owner, Seq: old.Seq, Born: tx.state.LSN, Change: tx.change()}
-	pv := &pendingVersion{Version: v, run: run, inherits: old.doc}
+	pv := &pendingVersion{Version: v, run: run, inherits: old.doc, lasting: p.rec.Expires == rec.Expires}
 	if before := tx.pend[old.Seq]; before != nil {
-		pv.access = before.access
+		pv.access, pv.lasting = before.access, pv.lasting && before.lasting
 	}
 	p.rec.Flags = p.rec.Flags&^layout.FlagApart | layout.FlagUpdate
 	if p.rec.Text == rec.Text {

@@ -35,12 +35,12 @@ func NewStored(s memory.Stored) Stored {
 	return Stored{s.ID, s.Seq, s.Stored, s.Deduplicated, s.Updated, s.Pending, s.PendingWhy}
 }
 
-// StoredInSession is the answer of a store that appended a message, too, as one flat JSON object.
+// StoredInSession is the answer of a store as one flat JSON object, with the session that the memory was appended to, if it was.
 type StoredInSession struct {
 	Stored
-	Session   string `json:"session"`
-	MessageID string `json:"message_id"`
-	Messages  int    `json:"messages"`
+	Session   string `json:"session,omitempty"`
+	MessageID string `json:"message_id,omitempty"`
+	Messages  int    `json:"messages,omitempty"`
 }
 
 // Deleted is the answer of a delete, how many there were, as one flat JSON object.

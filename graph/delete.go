@@ -231,7 +231,7 @@ func (p *Part) end(t part.Tx, doing string, o scope.Owner, w *wanted) error {
 	if err != nil {
 		return err
 	}
-	if err := t.Need(doing, freed+len(b)); err != nil { // it adds the version that it keeps
+	if err := t.NeedToFree(doing, freed+len(b)); err != nil { // it adds the version that it keeps
 		return err
 	}
 	e.own.relations--

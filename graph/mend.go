@@ -196,7 +196,7 @@ func (x *examiner) write(t part.Tx) error {
 		size += 2 * (len(f.key) + len(f.value))
 	}
 	if size > 0 {
-		if err := t.Need(doingMend, size+freed); err != nil {
+		if err := t.NeedToFree(doingMend, size+freed); err != nil {
 			return err
 		}
 	}
@@ -445,7 +445,7 @@ func (m *mender) recount(ctx context.Context, owner uint32) error {
 		if err != nil || !wrong {
 			return err
 		}
-		if err := t.Need(doingMend, freed); err != nil {
+		if err := t.NeedToFree(doingMend, freed); err != nil {
 			return err
 		}
 		m.changed(t, owner)

@@ -67,7 +67,7 @@ func rollUp(t part.Tx, o scope.Owner, target uint64) (done bool, err error) {
 		return true, err
 	}
 	r.until = min(target, r.since+day*uint64(max(1, rollUpBatch/max(len(names), 1))))
-	if err := t.Need(doingRollUp, (rollUpBatch+len(names))*(128+2*valid.MaxID)); err != nil {
+	if err := t.NeedToFree(doingRollUp, (rollUpBatch+len(names))*(128+2*valid.MaxID)); err != nil {
 		return true, err
 	}
 	if r.since < r.until {

@@ -164,8 +164,8 @@ type Access struct {
 	LastAccessed *time.Time `json:"last_accessed"`
 }
 
-// changeLine is a change as one flat JSON object.
-type changeLine struct {
+// ChangeLine is a change as one flat JSON object.
+type ChangeLine struct {
 	LSN        uint64        `json:"lsn"`
 	Number     uint32        `json:"change"`
 	Time       clock.Instant `json:"time"`
@@ -186,7 +186,7 @@ type changeLine struct {
 // op, user, agent, run, id, seq, reason, before and after; and into and unresolved where they are
 // set.
 func (c Change) MarshalJSON() ([]byte, error) {
-	return json.Marshal(changeLine{
+	return json.Marshal(ChangeLine{
 		c.LSN, c.Number,
 		clock.Instant{Time: c.Time},
 		c.Op, c.User, c.Agent, c.Run, c.ID, c.Seq, c.Reason, c.Before, c.After,
@@ -197,7 +197,7 @@ func (c Change) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes. Before and After become json.RawMessage, or nil.
 func (c *Change) UnmarshalJSON(b []byte) error {
 	var before, after json.RawMessage
-	l := changeLine{Before: &before, After: &after}
+	l := ChangeLine{Before: &before, After: &after}
 	if err := json.Unmarshal(b, &l); err != nil {
 		return err
 	}

@@ -1,59 +1,95 @@
-// LangGraph's BaseStore over memdbd, with fetch alone.
+// MemdbStore keeps LangGraph's store in memdbd. It is a BaseStore: pass it to compile() as the store of a graph.
 //
-//   const store = new MemdbStore("http://127.0.0.1:7070", key);
-//   await store.put(["users", "ada"], "drink", { text: "prefers tea" });
-//   await store.search(["users"], { query: "what does she drink?" });
+//   const store = new MemdbStore("http://127.0.0.1:7070", process.env.MEMDB_KEY);
+//   const graph = new StateGraph(State).addNode("n", n).addEdge(START, "n").compile({ store });
+//
+// It needs @langchain/langgraph 1.x and a runtime with fetch: Node.js 18 or later, Deno, Bun or a browser.
 
-type Value = Record<string, unknown>;
-type Item = { namespace: string[]; key: string; value: Value; created_at: string; updated_at: string; score?: number | null };
-type Search = { query?: string; filter?: Value; limit?: number; offset?: number };
-type Namespaces = { prefix?: string[]; suffix?: string[]; max_depth?: number; limit?: number; offset?: number };
+import { BaseStore } from "@langchain/langgraph";
+import type { Item, ListNamespacesOperation, Operation, OperationResults, PutOperation, SearchOperation } from "@langchain/langgraph";
 
-export class MemdbStore {
-  url: string;
-  key?: string;
+/** The time to live of the items of a MemdbStore. */
+export interface TTLOptions {
+  /** After how many minutes without a read an item expires. Default: never. */
+  ttl?: number;
+  /** Whether reads start the time to live of an item again. Default: true. */
+  refreshTTL?: boolean;
+}
 
-  constructor(url = "http://127.0.0.1:7070", key?: string) {
+type Wire = { namespace: string[]; key: string; value: Record<string, any>; created_at: string; updated_at: string; score?: number | null };
+
+export class MemdbStore extends BaseStore {
+  private readonly url: string;
+  private readonly key?: string;
+  private readonly options: TTLOptions;
+
+  /** url is the address of memdbd, and key an API key: its scope is whose items the store has. */
+  constructor(url = "http://127.0.0.1:7070", key?: string, options: TTLOptions = {}) {
+    super();
     this.url = url.replace(/\/$/, "");
     this.key = key;
+    this.options = options;
   }
 
-  async call(method: string, path: string, body?: unknown): Promise<any> {
+  /** Runs operations as LangGraph's own stores do: reads see the state before the batch, and of puts of one key the last counts. */
+  async batch<Op extends Operation[]>(operations: Op): Promise<OperationResults<Op>> {
+    const results: unknown[] = [];
+    const puts = new Map<string, PutOperation>();
+    for (const operation of operations) {
+      if ("value" in operation) puts.set(JSON.stringify([operation.namespace, operation.key]), operation);
+      results.push("value" in operation ? undefined : await this.run(operation));
+    }
+    for (const put of puts.values()) await this.write(put);
+    return results as OperationResults<Op>;
+  }
+
+  private run(operation: Exclude<Operation, PutOperation>): Promise<unknown> {
+    if ("namespacePrefix" in operation) return this.find(operation);
+    if ("key" in operation) return this.read(operation.namespace, operation.key);
+    return this.list(operation);
+  }
+
+  private async read(namespace: string[], key: string): Promise<Item | null> {
+    const query = new URLSearchParams({ namespace: namespace.join("."), key, refresh_ttl: String(this.options.refreshTTL ?? true) });
+    const found = (await this.ask("GET", "/store/items?" + query)) as Wire | null;
+    return found && itemOf(found);
+  }
+
+  private async write({ namespace, key, value, index }: PutOperation): Promise<void> {
+    if (value === null) {
+      await this.ask("DELETE", "/store/items", { namespace, key });
+      return;
+    }
+    await this.ask("PUT", "/store/items", { namespace, key, value, index, ttl: this.options.ttl });
+  }
+
+  private async find({ namespacePrefix, ...search }: SearchOperation): Promise<Item[]> {
+    const body = { namespace_prefix: namespacePrefix, refresh_ttl: this.options.refreshTTL ?? true, ...search };
+    const { items } = (await this.ask("POST", "/store/items/search", body)) as { items: Wire[] };
+    return items.map((i) => ({ ...itemOf(i), score: i.score ?? undefined }));
+  }
+
+  private async list({ matchConditions = [], maxDepth, limit, offset }: ListNamespacesOperation): Promise<string[][]> {
+    const body: Record<string, unknown> = { max_depth: maxDepth, limit, offset };
+    for (const { matchType, path } of matchConditions) {
+      if (matchType in body) throw new Error(`listNamespaces: memdb takes one ${matchType}; leave the others out`);
+      body[matchType] = path;
+    }
+    const { namespaces } = (await this.ask("POST", "/store/namespaces", body)) as { namespaces: string[][] };
+    return namespaces;
+  }
+
+  private async ask(method: string, path: string, body?: unknown): Promise<unknown> {
     const headers: Record<string, string> = { "Content-Type": "application/json" };
     if (this.key) headers["X-Api-Key"] = this.key;
     const reply = await fetch(this.url + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body) });
-    if (reply.status === 404 && method === "GET") return null;
-    if (!reply.ok) throw new Error(`${method} ${path}: ${(await reply.json()).detail}`);
-    return reply.status === 204 ? null : reply.json();
-  }
-
-  async put(namespace: string[], key: string, value: Value, index?: false | string[], ttl?: number): Promise<void> {
-    await this.call("PUT", "/store/items", { namespace, key, value, index, ttl });
-  }
-
-  get(namespace: string[], key: string): Promise<Item | null> {
-    return this.call("GET", "/store/items?" + new URLSearchParams({ namespace: namespace.join("."), key }));
-  }
-
-  async delete(namespace: string[], key: string): Promise<void> {
-    await this.call("DELETE", "/store/items", { namespace, key });
-  }
-
-  async search(namespace_prefix: string[], options: Search = {}): Promise<Item[]> {
-    return (await this.call("POST", "/store/items/search", { namespace_prefix, ...options })).items;
-  }
-
-  async listNamespaces(options: Namespaces = {}): Promise<string[][]> {
-    return (await this.call("POST", "/store/namespaces", options)).namespaces;
+    if (reply.ok) return reply.status === 204 ? null : reply.json();
+    const detail = await reply.json().then((b) => String(b.detail), () => `${reply.status} ${reply.statusText}`);
+    if (detail === "Item not found") return null;
+    throw new Error(`${method} ${path}: ${detail}`);
   }
 }
 
-if (process.argv[1]?.endsWith("store.ts")) {
-  const store = new MemdbStore(process.argv[2], process.env.MEMDB_KEY);
-  await store.put(["users", "ada"], "drink", { text: "prefers tea to coffee", cups: 3 });
-  console.log((await store.get(["users", "ada"], "drink"))?.value);
-  console.log((await store.search(["users"], { query: "tea or coffee?", filter: { cups: { $gte: 2 } } })).map((i) => i.key));
-  console.log(await store.listNamespaces({ prefix: ["users"] }));
-  await store.delete(["users", "ada"], "drink");
-  console.log(await store.get(["users", "ada"], "drink"));
+function itemOf({ namespace, key, value, created_at, updated_at }: Wire): Item {
+  return { namespace, key, value, createdAt: new Date(created_at), updatedAt: new Date(updated_at) };
 }

@@ -151,12 +151,12 @@ var law = map[string]row{
 	"services/server/agents":    {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange", "filter", "graph", "internal/messages", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
 	"services/server/mem0":              {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange/products", "filter", "graph", "internal/messages", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
-	"services/server/mcp":               {floor: spoken, only: []string{"apikeys", "engine", "exchange/products", "filter", "graph", "internal/clock", "internal/panics", "internal/testdb", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"}},
+	"services/server/mcp":               {floor: spoken, only: []string{"apikeys", "engine", "exchange/products", "filter", "graph", "internal/clock", "internal/panics", "internal/testdb", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	"services/server/anthropic":         {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange/products", "internal/clock", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
 	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
 	"services/server/chat":              {floor: spoken, only: []string{"apikeys", "engine", "internal/messages", "internal/testdb", "memory", "services/server", "sessions"}},
 	"services/server/langgraph":         {floor: spoken, only: []string{"apikeys", "engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
-	"services/server/native":            {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
+	"services/server/native":            {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "internal/wiretest", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
 
 	"services/server/dialecttest": {floor: verbs, forTests: true},
 

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // TestOneFile: verbs make and use one file, which is told by its name and by its magic, and convert
@@ -41,6 +45,62 @@ func TestOneFile(t *testing.T) {
 		c.ok("check", "--deep")
 	}
 	c.fails(2, "memdbctl convert", "--db", at("new.memdb"), "restore", at("folder"))
+}
+
+// TestOneFileBesideItsHolder verifies that the commands that read have the last commit of a file that another program has
+// open, and say so, and that those that write are told what they can do.
+func TestOneFileBesideItsHolder(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a reader needs the lock")
+	}
+	c := newCLI(t)
+	c.dir = filepath.Join(filepath.Dir(c.dir), "a.memdb")
+	c.ok("store", "--user", "ada", "--id", "m", "The deploy runs at six.")
+	db, err := engine.Open(c.dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "Tea is green."}, nil); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(c.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"recall", "--user", "ada", "tea"}, {"list", "--user", "ada"}, {"get", "--user", "ada", "m"}, {"stats"}, {"export", "-"}, {"check"}, {"log", "tail"},
+	} {
+		if r := c.run(args...); r.code != exitDone || r.out == "" || !strings.Contains(r.err, "its last commit is read") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	if out := c.ok("list", "--user", "ada"); !strings.Contains(out, "Tea is green.") {
+		t.Errorf("%s", out)
+	}
+	c.fails(4, "held open by", "store", "--user", "ada", "More.")
+	c.fails(4, "held open by", "log", "tail", "--follow")
+	if after, err := os.ReadFile(c.dir); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the file was written: %v", err)
+	}
+}
+
+// TestFolderWithTheNameOfAFile verifies that a folder whose name ends with .memdb is not taken for a new database.
+func TestFolderWithTheNameOfAFile(t *testing.T) {
+	c := newCLI(t)
+	c.dir = filepath.Join(filepath.Dir(c.dir), "a.memdb")
+	if err := os.Mkdir(c.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.fails(1, "remove the folder", "store", "--user", "ada", "The deploy runs at six.")
+	c.fails(1, "remove the folder", "list", "--user", "ada")
+	if err := os.Remove(c.dir); err != nil {
+		t.Fatal("something was written there: ", err)
+	}
+	c.ok("store", "--user", "ada", "The deploy runs at six.")
+	if s := c.objects("stats")[0]; s["form"] != "file" {
+		t.Errorf("%v", s)
+	}
 }
 
 // TestDamagedOneFile: a damaged file is exit code 5 and names the way on; rescue and --salvage bring

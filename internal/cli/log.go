@@ -55,6 +55,7 @@ the exit code is 1, and the message names the oldest commit that is left.`
 	flags.BoolVar(&o.Follow, "follow", false, "go on with what is committed later, until Ctrl-C")
 	flags.BoolVar(&o.WithAccesses, "accesses", false, "also how often recalls have found each memory")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		a.follows = o.Follow
 		if limit < 0 {
 			return usagef(cmd, "--limit %d: it is negative", limit)
 		}

@@ -130,6 +130,12 @@ func (a *app) readWith(ctx context.Context, set func(*engine.Options) *engine.Op
 			a.note("%s: the disk is full, so the database is opened to be read only, and recalls are not counted; make room on the disk", a.dir)
 		}
 	}
+	if errors.Is(err, memory.ErrLocked) && a.inOneFile() && !a.follows {
+		locked, _ := errors.AsType[*memory.Error](err)
+		if db, err = a.open(ctx, set(&engine.Options{ReadOnly: true})); err == nil {
+			a.note("%s; so its last commit is read, and recalls are not counted", locked.Why)
+		}
+	}
 	if errors.Is(err, memory.ErrReadOnly) {
 		why := "its folder cannot be written"
 		if of, ok := errors.AsType[*memory.Error](err); ok {
@@ -165,6 +171,12 @@ func (a *app) exists() error {
 		Kind: memory.ErrNotDatabase, What: "open " + a.dir, Why: why,
 		Do: "store or import something, or try: memdbctl demo",
 	}))
+}
+
+// inOneFile reports whether the database is in one file, of which the last commit can be read beside its holder.
+func (a *app) inOneFile() bool {
+	info, err := os.Lstat(a.dir)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // dangling is the error of a folder that is a link to none, nil for any other.

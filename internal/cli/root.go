@@ -28,6 +28,8 @@ type app struct {
 	quiet  bool
 	wait   time.Duration
 	waits  bool // --wait was given
+	// follows: the verb goes on with what is committed later.
+	follows bool
 	// args are those of the process, or of the line of a shell.
 	args []string
 	// forwarded: another program has run the verb, with this exit code.

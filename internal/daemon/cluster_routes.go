@@ -27,11 +27,11 @@ type clusterRoutes struct {
 // The bodies and replies.
 type (
 	moveBody struct {
-		Shard int    `json:"shard"`
-		Node  string `json:"node"`
+		Shard int    `json:"shard" openapi:"required"`
+		Node  string `json:"node" openapi:"required"`
 	}
 	drainBody struct {
-		Node string `json:"node"`
+		Node string `json:"node" openapi:"required"`
 	}
 	drained struct {
 		Node    string  `json:"node"`
@@ -73,22 +73,22 @@ func (r *clusterRoutes) dialect() *server.Dialect {
 	return &server.Dialect{
 		Name: "cluster", Prefixes: []string{clusterPath},
 		Routes: []server.Route{
-			{Pattern: "GET " + clusterPath, Admin: true, Node: true, Handle: r.status, Doc: server.Doc{Summary: "The nodes and shards of the cluster", Reply: overview{}}},
-			{Pattern: "GET " + clusterPath + "/here", Admin: true, Node: true, Handle: r.here, Doc: server.Doc{Summary: "How far the shards of this node are", Reply: here{}}},
-			{Pattern: "POST " + clusterPath + "/move", Admin: true, Node: true, Stream: true, Handle: r.move, Doc: server.Doc{Summary: "Have a node own a shard", Body: moveBody{}, Reply: moved{}}},
-			{Pattern: "POST " + clusterPath + "/drain", Admin: true, Node: true, Stream: true, Handle: r.drain, Doc: server.Doc{Summary: "Have a node own no shard", Body: drainBody{}, Reply: drained{}}},
+			{Pattern: "GET " + clusterPath, Admin: true, Node: true, Handle: r.status, Doc: server.Doc{Tag: "cluster", Summary: "Show the nodes and shards of the cluster", Reply: overview{}}},
+			{Pattern: "GET " + clusterPath + "/here", Admin: true, Node: true, Handle: r.here, Doc: server.Doc{Tag: "cluster", Summary: "Show the progress of the shards of this node", Reply: here{}}},
+			{Pattern: "POST " + clusterPath + "/move", Admin: true, Node: true, Stream: true, Handle: r.move, Doc: server.Doc{Tag: "cluster", Summary: "Move a shard to a node", Body: moveBody{}, Reply: moved{}}},
+			{Pattern: "POST " + clusterPath + "/drain", Admin: true, Node: true, Stream: true, Handle: r.drain, Doc: server.Doc{Tag: "cluster", Summary: "Move all shards away from a node", Body: drainBody{}, Reply: drained{}}},
 			{
 				Pattern: "GET " + clusterPath + "/past", Admin: true, Whole: true, Stream: true, Handle: r.past,
 				Doc: server.Doc{
-					Summary: "Write a shard, named by the header Memdb-Shard, as it was, as the lines that an import reads; the LSN stands in the end", Lines: true, Reply: pastEnd{},
+					Tag: "cluster", Summary: "Export an earlier state of a shard, which the header Memdb-Shard names, as lines that an import reads; the last line has its LSN", Media: []string{"application/x-ndjson"},
 					Query: []server.Param{
-						{Name: "lsn", Summary: "with no commit behind this one", Type: "integer"},
-						{Name: "time", Summary: "with no commit that was made later, in Unix milliseconds", Type: "integer"},
-						{Name: "user", Summary: "of this user alone", Type: "string"},
+						{Name: "lsn", Summary: "the LSN of the last commit to include", Type: "integer"},
+						{Name: "time", Summary: "the time of the last commit to include, in Unix milliseconds", Type: "integer"},
+						{Name: "user", Summary: "only data of this user", Type: "string"},
 					},
 				},
 			},
-			{Pattern: "POST " + clusterPath + "/verify", Admin: true, Whole: true, Stream: true, Handle: r.verify, Doc: server.Doc{Summary: "Compare a shard, named by the header Memdb-Shard, with a copy that is made of its log", Reply: verified{}}},
+			{Pattern: "POST " + clusterPath + "/verify", Admin: true, Whole: true, Stream: true, Handle: r.verify, Doc: server.Doc{Tag: "cluster", Summary: "Compare a shard, which the header Memdb-Shard names, with a copy that is built from its log", Reply: verified{}}},
 		},
 	}
 }

@@ -33,8 +33,8 @@ const boundSize = 32
 func (b *bounds) add(doc uint32, r *Row) { b.pages.Grow(uint64(doc) / PageSize).add(r) }
 
 func (b *bound) add(r *Row) {
-	if first := b.expires.Load(); r.Expires != 0 && (first == 0 || r.Expires < first) {
-		b.expires.Store(r.Expires)
+	if first, at := b.expires.Load(), r.Expires.Load(); at != 0 && (first == 0 || at < first) {
+		b.expires.Store(at)
 	}
 	b.age.Store(max(b.age.Load(), math.MaxInt64-max(r.Created, 0)))
 	// Floats from 0 on are in the order of their bits.
@@ -79,7 +79,7 @@ func (t *Table) Expired(dst []uint64, from uint64, now int64) (seqs []uint64, ne
 		return dst, 0
 	}
 	t.Rows.EachFrom(page*PageSize, (page+1)*PageSize, func(_ uint64, r *Row) bool {
-		if r.Died.Load() == Alive && r.Expires != 0 && r.Expires <= now {
+		if r.Died.Load() == Alive && r.Over(now) {
 			dst = append(dst, r.Seq)
 		}
 		return true

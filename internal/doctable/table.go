@@ -110,8 +110,8 @@ func (p *Paged[T]) EachFrom(start, end uint64, visit func(i uint64, row *T) bool
 	}
 }
 
-// Row is what ranking and visibility need of a version, by doc ID. Every field but Died is
-// written before the document is published, and never again. Died publishes the document:
+// Row is what ranking and visibility need of a version, by doc ID. Every field but Died and Expires
+// is written before the document is published, and never again. Died publishes the document:
 // readers look at Died first.
 type Row struct {
 	layout.Version
@@ -119,8 +119,8 @@ type Row struct {
 	From       uint64        // the LSN from which on the version is seen: its birth, or that of a move
 	prev       uint32        // doc of the version before, or None
 	Run        uint32
-	Created    int64 // milliseconds
-	Expires    int64 // milliseconds, 0: never
+	Created    int64        // milliseconds
+	Expires    atomic.Int64 // milliseconds, 0: never; it may become later, see Extend
 	Importance float64
 	Confidence float64
 }
@@ -163,10 +163,14 @@ type Table struct {
 	// still to commit, or failed to.
 	NewestDeath atomic.Uint64
 	// spans tell the Seqs of each page of rows.
-	spans   Paged[seqSpan]
-	bounds  bounds
-	Glances Glances
-	Owners  Owners
+	spans Paged[seqSpan]
+	// hidden is the latest time for which a set lacks what had expired then, and Unhidden counts the
+	// extensions of what such sets lack.
+	hidden   atomic.Int64
+	Unhidden atomic.Uint64
+	bounds   bounds
+	Glances  Glances
+	Owners   Owners
 }
 
 // seqSpan is the lowest and the highest Seq in a page of document rows; both are 0 where the
@@ -192,6 +196,50 @@ func (t *Table) Of(doc uint32, seq uint64) *Row {
 		return nil
 	}
 	return r
+}
+
+// Over reports whether the version has expired at a time.
+func (r *Row) Over(now int64) bool {
+	at := r.Expires.Load()
+	return at != 0 && at <= now
+}
+
+// Extend moves the expiry of a version to a later time, and reports whether it did. A version that
+// has expired at now, or never expires, stays as it is.
+func (t *Table) Extend(r *Row, until, now int64) bool {
+	for {
+		at := r.Expires.Load()
+		if at <= now || at >= until {
+			return false
+		}
+		if r.Expires.CompareAndSwap(at, until) {
+			if at <= t.hidden.Load() { // a set of a reader whose clock was ahead lacks it
+				t.Unhidden.Add(1)
+			}
+			return true
+		}
+	}
+}
+
+// Hide returns when a version expires that is to be left out of a set which later readers use, and notes
+// the time of the reader.
+func (t *Table) Hide(r *Row, now int64) int64 {
+	for last := t.hidden.Load(); last < now && !t.hidden.CompareAndSwap(last, now); {
+		last = t.hidden.Load()
+	}
+	return r.Expires.Load() // again: it may have been extended before the note
+}
+
+// ExpiryOf is when a version expires: expiry, or what it was extended to.
+func (t *Table) ExpiryOf(v layout.Version, expiry int64) int64 {
+	if expiry == 0 {
+		return 0
+	}
+	doc := t.Last(v)
+	if r := t.Of(doc, v.Seq); r != nil && r.Version == v {
+		return r.Expires.Load()
+	}
+	return expiry
 }
 
 // Seq is what is known of a memory, nil for one that was never in the table.
@@ -223,7 +271,7 @@ func (t *Table) Put(doc uint32, fill func(*Row)) {
 	span.high.Store(max(span.high.Load(), r.Seq))
 	t.bounds.add(doc, r)
 	r.Died.Store(Alive)
-	if r.Expires == 0 {
+	if r.Expires.Load() == 0 {
 		t.Plain.set(doc)
 	}
 	s := t.seqs.grow(r.Seq)
@@ -258,7 +306,7 @@ func (t *Table) End(doc uint32, lsn uint64) {
 func (t *Table) Revive(doc uint32) {
 	r := t.Row(doc)
 	r.Died.Store(Alive)
-	if r.Expires == 0 {
+	if r.Expires.Load() == 0 {
 		t.Plain.set(doc)
 	}
 	t.live(doc, 1)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -45,6 +46,10 @@ func lockBeside(files vfs.FS, path string, h Holder, share func(path string, err
 	l := &dirLock{fsys: files, holderPath: at + fileHolder, goes: at + FileLock}
 	return l.take(path, at+FileLock, h, share)
 }
+
+// ReplacesOpen reports whether the system lets a file be replaced that another program has open. Where it does not, who
+// reads a file keeps the one who writes it from a commit, and so needs its lock.
+const ReplacesOpen = runtime.GOOS != "windows"
 
 // Kind is what a name leads to.
 type Kind uint8
@@ -132,10 +137,7 @@ func (s Stamp) Same(o Stamp) bool {
 // stamp is that of what was read: where it changes meanwhile, reading begins again.
 func ReadWhole(files vfs.FS, name string, most int64) (b []byte, s Stamp, err error) {
 	for range mostReads {
-		if s, err = StampOf(files, name); err != nil || !s.There() {
-			return nil, s, err
-		}
-		if b, err = readUpTo(files, name, s.info.Size(), most); err != nil {
+		if b, s, err = ReadOnce(files, name, most); err != nil || !s.There() {
 			return nil, s, err
 		}
 		now, err := StampOf(files, name)
@@ -149,6 +151,25 @@ func ReadWhole(files vfs.FS, name string, most int64) (b []byte, s Stamp, err er
 	return nil, s, errors.New("it changes all the time")
 }
 
+// ReadOnce reads a file that another program may append to or replace meanwhile: what it was at one moment, and maybe
+// a part of what was appended since. It is for who reads it once, and gives no stamp but that of there being a file.
+func ReadOnce(files vfs.FS, name string, most int64) (b []byte, s Stamp, err error) {
+	if s, err = StampOf(files, name); err != nil || !s.There() {
+		return nil, s, err
+	}
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, s, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, s, err
+	}
+	b, err = readUpTo(f, info.Size(), most)
+	return b, s, err
+}
+
 // mostReads bounds how often a file is read that changes meanwhile.
 const mostReads = 10
 
@@ -160,15 +181,10 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("it has %d bytes, and may have %d", e.Size, e.Most)
 }
 
-func readUpTo(files vfs.FS, name string, size, most int64) (b []byte, err error) {
+func readUpTo(f vfs.File, size, most int64) (b []byte, err error) {
 	if size > most {
 		return nil, &TooLargeError{size, most}
 	}
-	f, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
 	b = make([]byte, size)
 	n, err := io.ReadFull(f, b)
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) { // it is shorter by now

@@ -13,10 +13,12 @@ import (
 // options, and refuses to open a database that has another name there.
 const StatsMergerName = "memdb.stats.v1"
 
-// The first byte of an encoded Access says its version: one without a debt, or one with.
+// The first byte of an encoded Access is its version: without a debt, with one, and with a lease
+// as well.
 const (
-	statsVersion     = 1
-	statsVersionDebt = 2
+	statsVersion      = 1
+	statsVersionDebt  = 2
+	statsVersionLease = 3
 )
 
 // Access is how often a memory was recalled, when it was last recalled, and what
@@ -29,20 +31,38 @@ type Access struct {
 	// Folded is the LSN up to which consolidations are in it.
 	Debt   int64
 	Folded uint64
+	Lease  Lease
 }
 
-// Fold returns the sums of the counts and of the debts, and the later of the times and of
-// the LSNs. Fold is commutative and associative: the store merges operands in any
+// A Lease moves the expiry of a version to a later time, because it was read. It ends with the
+// version: the next one has an expiry of its own.
+type Lease struct {
+	Of    uint64 // the LSN at which the version was born, 0: no lease
+	Until int64  // Unix milliseconds
+}
+
+// later returns the lease of the newer version, or of one version the longer lease.
+func (l Lease) later(m Lease) Lease {
+	if m.Of > l.Of || m.Of == l.Of && m.Until > l.Until {
+		return m
+	}
+	return l
+}
+
+// Fold returns the sums of the counts and of the debts, and the later of the times, of the LSNs
+// and of the leases. Fold is commutative and associative: the store merges operands in any
 // grouping, and what a reader sees must not depend on which compactions have run.
 func (a Access) Fold(b Access) Access {
-	return Access{a.Count + b.Count, max(a.Last, b.Last), a.Debt + b.Debt, max(a.Folded, b.Folded)}
+	return Access{a.Count + b.Count, max(a.Last, b.Last), a.Debt + b.Debt, max(a.Folded, b.Folded), a.Lease.later(b.Lease)}
 }
 
-// Encode returns the value that is stored under Keys.Stats: of version 1 where there is no
-// debt.
+// Encode returns the value that is stored under Keys.Stats, of the lowest version that holds it.
 func (a Access) Encode() []byte {
 	version := byte(statsVersion)
-	if a.Debt != 0 || a.Folded != 0 {
+	switch {
+	case a.Lease != Lease{}:
+		version = statsVersionLease
+	case a.Debt != 0 || a.Folded != 0:
 		version = statsVersionDebt
 	}
 	b := binary.AppendUvarint([]byte{version}, a.Count)
@@ -51,7 +71,12 @@ func (a Access) Encode() []byte {
 		return b
 	}
 	b = binary.AppendVarint(b, a.Debt)
-	return binary.AppendUvarint(b, a.Folded)
+	b = binary.AppendUvarint(b, a.Folded)
+	if version == statsVersionDebt {
+		return b
+	}
+	b = binary.AppendUvarint(b, a.Lease.Of)
+	return binary.AppendVarint(b, a.Lease.Until)
 }
 
 // DecodeAccess reads what Encode wrote. It returns ErrCorrupt for damaged bytes and for an
@@ -60,10 +85,13 @@ func DecodeAccess(b []byte) (Access, error) {
 	r := codec.NewReader(b)
 	v := r.Byte()
 	a := Access{Count: r.Uvarint(), Last: r.Varint()}
-	if v == statsVersionDebt {
+	if v >= statsVersionDebt {
 		a.Debt, a.Folded = r.Varint(), r.Uvarint()
 	}
-	if r.Err() != nil || v != statsVersion && v != statsVersionDebt {
+	if v == statsVersionLease {
+		a.Lease = Lease{r.Uvarint(), r.Varint()}
+	}
+	if r.Err() != nil || v < statsVersion || v > statsVersionLease {
 		return Access{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read access statistics", Cause: r.Err()}
 	}
 	return a, nil

@@ -52,8 +52,9 @@ var (
 // packer makes blocks of keys in their order.
 type packer struct {
 	blocks []*Block
-	// size bounds a block.
-	size int
+	// size bounds a block. One of a commit has keys of all kinds.
+	size  int
+	mixed bool
 
 	raw         []byte
 	first, last []byte
@@ -65,7 +66,7 @@ func (p *packer) add(key, value []byte) error {
 	if p.keys > 0 && bytes.Compare(key, p.last) <= 0 {
 		return fmt.Errorf("the keys %x and %x are in the wrong order", p.last, key)
 	}
-	if p.keys > 0 && (len(p.raw)+len(key)+len(value) > p.size || !sameKind(p.first, key)) {
+	if p.keys > 0 && (len(p.raw)+len(key)+len(value) > p.size || !p.mixed && !sameKind(p.first, key)) {
 		if err := p.end(); err != nil {
 			return err
 		}

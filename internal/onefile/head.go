@@ -11,8 +11,8 @@ import (
 const (
 	// Magic begins a file, and so does its tail.
 	Magic = "memdbone"
-	// Version is that of the form, the only one yet.
-	Version = 1
+	// Version is that of the form. A file of version 1 has no tail of commits.
+	Version = 2
 	// HeadSize is that of the head and of the tail, in bytes.
 	HeadSize = 128
 
@@ -37,7 +37,9 @@ type Head struct {
 // head is a Head with what follows it in the file.
 type head struct {
 	Head
-	length             int64 // of the file
+	version            uint32
+	sum                uint64 // its checksum, which commits name that are appended to the file
+	length             int64  // of the file as it was written, without what makes room for commits
 	identityLen        uint32
 	identitySum        uint64
 	indexLen, blocks   uint32
@@ -49,7 +51,7 @@ func (h *head) encode() []byte {
 	b := make([]byte, 0, HeadSize)
 	b = append(b, Magic...)
 	le := binary.LittleEndian
-	b = le.AppendUint32(b, Version)
+	b = le.AppendUint32(b, h.version)
 	b = le.AppendUint32(b, h.blocks)
 	b = le.AppendUint64(b, h.Number)
 	b = le.AppendUint64(b, h.LSN)
@@ -62,7 +64,8 @@ func (h *head) encode() []byte {
 	b = le.AppendUint64(b, h.identitySum)
 	b = le.AppendUint64(b, h.indexSum)
 	b = append(b, make([]byte, HeadSize-8-len(b))...)
-	return le.AppendUint64(b, xxh3.Hash(b))
+	h.sum = xxh3.Hash(b)
+	return le.AppendUint64(b, h.sum)
 }
 
 // NewerError is returned for a file that a newer memdb has written.
@@ -86,11 +89,11 @@ func decodeHead(b []byte) (h head, err error) {
 		return h, errNoMagic
 	}
 	le := binary.LittleEndian
-	if xxh3.Hash(b[:HeadSize-8]) != le.Uint64(b[HeadSize-8:]) {
+	if h.sum = xxh3.Hash(b[:HeadSize-8]); h.sum != le.Uint64(b[HeadSize-8:]) {
 		return h, errors.New("it does not fit its checksum")
 	}
-	if v := le.Uint32(b[8:]); v != Version {
-		return h, &NewerError{v}
+	if h.version = le.Uint32(b[8:]); h.version == 0 || h.version > Version {
+		return h, &NewerError{h.version}
 	}
 	h.blocks = le.Uint32(b[12:])
 	h.Number, h.LSN = le.Uint64(b[16:]), le.Uint64(b[24:])

@@ -20,13 +20,45 @@ type Damage struct {
 // Error is "What: Why".
 func (d *Damage) Error() string { return d.What + ": " + d.Why }
 
+// Content is what a file holds.
+type Content struct {
+	// Head has the number and the LSN of the newest commit.
+	Head Head
+	// Table is what the file held when it was written whole, and Commits are those since.
+	Table   *Table
+	Commits []*Commit
+	// Tail is where commits are appended, nil for a file of version 1 and for one that is damaged.
+	Tail *Tail
+}
+
 // Read takes a file apart that is whole. It keeps copies of the blocks, so that one that stays for
 // long does not keep all of b in RAM. The error is a *Damage, or a *NewerError for a file that a newer memdb has written.
-func Read(b []byte) (Head, *Table, error) {
+func Read(b []byte) (c Content, err error) {
 	h, err := readHead(b)
 	if err != nil {
-		return Head{}, nil, err
+		return c, err
 	}
+	if h.version > 1 {
+		if c.Tail, c.Commits, err = readTail(b, &h); err != nil {
+			return Content{}, err
+		}
+	}
+	if c.Head, c.Table, err = readWhole(b[:h.length], h); err != nil {
+		return Content{}, err
+	}
+	c.advance()
+	return c, nil
+}
+
+// advance gives the head the number and the LSN of the newest commit.
+func (c *Content) advance() {
+	if n := len(c.Commits); n > 0 {
+		c.Head.Number, c.Head.LSN = c.Commits[n-1].Number, max(c.Head.LSN, c.Commits[n-1].LSN)
+	}
+}
+
+// readWhole reads a file as it was when it was written whole.
+func readWhole(b []byte, h head) (Head, *Table, error) {
 	at := int64(HeadSize)
 	h.Identity = bytes.Clone(b[at : at+int64(h.identityLen)])
 	at += int64(h.identityLen)
@@ -78,10 +110,10 @@ func readHead(b []byte) (h head, err error) {
 	switch size := int64(len(b)); {
 	case size < h.length:
 		return h, &Damage{What: "the file", Why: fmt.Sprintf("it was cut off: it has %d of %d bytes", size, h.length)}
-	case size > h.length:
+	case size > h.length && h.version == 1:
 		return h, &Damage{What: "the file", Why: fmt.Sprintf("it has %d bytes, %d more than were written", size, size-h.length)}
 	}
-	if !bytes.Equal(b[h.length-HeadSize:], b[:HeadSize]) {
+	if !bytes.Equal(b[h.length-HeadSize:h.length], b[:HeadSize]) {
 		return h, &Damage{What: "the tail", Why: "it is not as the head"}
 	}
 	return h, nil
@@ -186,10 +218,30 @@ func (t *Table) Each(visit func(key, value []byte) error) error {
 
 // Salvage takes of a file whatever is whole, and tells what is not. Where the head is damaged, the
 // tail stands for it; where the index is, blocks are looked for by how they begin. The head has
-// zeros in the place of what is lost.
-func Salvage(b []byte) (of Head, t *Table, lost []*Damage) {
+// zeros in the place of what is lost. Commits of a tail are applied as far as they can be read.
+func Salvage(b []byte) (c Content, lost []*Damage) {
 	tell := func(d *Damage) { lost = append(lost, d) }
+	whole, tail := divide(b)
+	of, table, h, known := salvageWhole(whole, tell)
+	c.Head, c.Table = of, table
+	told := len(lost)
+	c.Commits = salvageTail(tail, &h, known, tell)
+	if known && h.version > 1 && len(lost) == told && len(whole) == int(h.length) { // or else its place has changed
+		if _, _, err := readTail(b, &h); err != nil {
+			d, _ := errors.AsType[*Damage](err)
+			tell(d)
+		}
+	}
+	c.advance()
+	return c, lost
+}
+
+// salvageWhole takes what is whole of a file without its tail.
+func salvageWhole(b []byte, tell func(*Damage)) (of Head, t *Table, h head, known bool) {
 	h, err := readHead(b)
+	if err == nil && int64(len(b)) > h.length {
+		err = &Damage{What: "the file", Why: fmt.Sprintf("it has %d bytes more than were written", int64(len(b))-h.length)}
+	}
 	if err != nil {
 		d, ok := errors.AsType[*Damage](err)
 		if !ok {
@@ -200,7 +252,7 @@ func Salvage(b []byte) (of Head, t *Table, lost []*Damage) {
 			h, err = decodeHead(b[max(len(b)-HeadSize, 0):])
 		}
 	}
-	known := err == nil
+	known = err == nil
 	var entries []indexed
 	at := int64(HeadSize)
 	if known {
@@ -218,7 +270,7 @@ func Salvage(b []byte) (of Head, t *Table, lost []*Damage) {
 		}
 		blocks = salvageFound(b, at, tell)
 	}
-	return of, newTable(blocks), lost
+	return of, newTable(blocks), h, known
 }
 
 // salvageBegin reads the identity and the index. Its results are nil where they are damaged.

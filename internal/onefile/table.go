@@ -60,7 +60,7 @@ type Touched struct {
 	arena []byte
 }
 
-const arenaSize = 16 << 10
+const arenaSize = 16 << 10 // bytes of keys
 
 // Key notes a key, and how long its value is; it keeps a copy of it.
 func (t *Touched) Key(key []byte, value int) {
@@ -88,14 +88,18 @@ func (t *Touched) Empty() bool { return len(t.keys) == 0 && len(t.spans) == 0 }
 // Bytes are those of the keys that were noted, with their values.
 func (t *Touched) Bytes() int64 { return t.bytes }
 
-// Update makes the table of a later state: scan reads it, and touched are all the keys that may
-// differ from those in t. It packs the blocks again that touched keys lie in, and neighbours of
-// these that have become small.
-func (t *Table) Update(touched *Touched, scan Scan) (*Table, error) {
+// Dirty are the blocks of a table whose keys may have changed, by their places.
+type Dirty []bool
+
+// Update makes the table of a later state: scan reads it, and dirty are all blocks that the keys lie in
+// that may differ from those in t. It packs these again, and neighbours of these that have become small.
+func (t *Table) Update(dirty Dirty, scan Scan) (*Table, error) {
 	if len(t.blocks) == 0 {
 		return Pack(scan)
 	}
-	dirty := t.dirty(touched)
+	if dirty == nil {
+		return t, nil
+	}
 	p := packer{size: BlockSize}
 	blocks := make([]*Block, 0, len(t.blocks)+8)
 	for i := 0; i < len(t.blocks); i++ {
@@ -124,9 +128,14 @@ func (t *Table) Update(touched *Touched, scan Scan) (*Table, error) {
 	return newTable(blocks), nil
 }
 
-// dirty says which blocks touched keys lie in, or would lie in.
-func (t *Table) dirty(touched *Touched) []bool {
-	dirty := make([]bool, len(t.blocks))
+// Mark adds to dirty the blocks that touched keys lie in, or would lie in. nil has none.
+func (t *Table) Mark(dirty Dirty, touched *Touched) Dirty {
+	if len(t.blocks) == 0 || touched.Empty() {
+		return dirty
+	}
+	if dirty == nil {
+		dirty = make(Dirty, len(t.blocks))
+	}
 	for _, key := range touched.keys {
 		dirty[t.at(key)] = true
 	}
@@ -168,11 +177,11 @@ func appendKey(b, before, key []byte) []byte {
 
 const writeBuffer = 256 << 10
 
-// Write writes a file, and returns its length.
-func (t *Table) Write(w io.Writer, of Head) (int64, error) {
+// Write writes a file that commits can be appended to, and returns its length and the tail that they go to.
+func (t *Table) Write(w io.Writer, of Head) (int64, *Tail, error) {
 	index := t.index()
 	h := head{
-		Head: of, identityLen: uint32(len(of.Identity)), identitySum: xxh3.Hash(of.Identity),
+		Head: of, version: Version, identityLen: uint32(len(of.Identity)), identitySum: xxh3.Hash(of.Identity),
 		indexLen: uint32(len(index)), blocks: uint32(len(t.blocks)), indexSum: xxh3.Hash(index), keys: t.Keys(),
 	}
 	for _, b := range t.blocks {
@@ -180,19 +189,22 @@ func (t *Table) Write(w io.Writer, of Head) (int64, error) {
 	}
 	h.length = h.body() + t.bytes
 	first := h.encode()
+	tail := newTail(&h)
 	buffered := bufio.NewWriterSize(w, writeBuffer)
 	for part := range slices.Values([][]byte{first, of.Identity, index}) {
 		if _, err := buffered.Write(part); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
 	for _, b := range t.blocks {
 		if _, err := buffered.Write(b.bytes); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 	}
-	if _, err := buffered.Write(first); err != nil {
-		return 0, err
+	for part := range slices.Values([][]byte{first, tail.begin(h.length)}) {
+		if _, err := buffered.Write(part); err != nil {
+			return 0, nil, err
+		}
 	}
-	return h.length, buffered.Flush()
+	return tail.End, tail, buffered.Flush()
 }

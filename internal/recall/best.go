@@ -379,7 +379,7 @@ func (r *recalling) inRun(seq uint64, run uint32) uint32 {
 	if doc == doctable.None {
 		return doctable.None
 	}
-	if row := t.Row(doc); row.Run != run || row.Expires != 0 && row.Expires <= r.st.Now {
+	if row := t.Row(doc); row.Run != run || row.Over(r.st.Now) {
 		return doctable.None
 	}
 	return doc

@@ -48,7 +48,7 @@ var locations = map[string]location{
 	"created_at":    {Column: layout.FieldCreated, Of: func(m *Filtered) (any, bool) { return unlessNever(m.Rec.Created) }, Row: func(_ *state.State, r *doctable.Row) (any, bool) { return unlessNever(r.Created) }},
 	"updated_at":    {Column: layout.FieldUpdated, Of: func(m *Filtered) (any, bool) { return unlessNever(m.Rec.Updated) }},
 	"event_time":    {Column: layout.FieldEvent, Of: func(m *Filtered) (any, bool) { return unlessNever(m.Rec.Event) }},
-	"expires_at":    {Of: func(m *Filtered) (any, bool) { return unlessNever(m.Rec.Expires) }, Row: func(_ *state.State, r *doctable.Row) (any, bool) { return unlessNever(r.Expires) }},
+	"expires_at":    {Of: func(m *Filtered) (any, bool) { return unlessNever(m.Rec.Expires) }, Row: func(_ *state.State, r *doctable.Row) (any, bool) { return unlessNever(r.Expires.Load()) }},
 	"last_accessed": {Of: func(m *Filtered) (any, bool) { return unlessNever(m.access.Last) }, Row: func(st *state.State, r *doctable.Row) (any, bool) { return unlessNever(st.Docs.Access(r.Seq).Last) }},
 }
 

@@ -57,6 +57,7 @@ type Scoped struct {
 	// of the readings of the clock from since on, and before until.
 	timed        bool
 	since, until int64
+	unhidden     uint64 // doctable.Table.Unhidden before it was gathered
 
 	used  uint64 // guarded by scopes.mu
 	bytes int64  // likewise
@@ -155,12 +156,12 @@ func (sc *Scoped) of(st *state.State) bool {
 
 // now reports whether a reader's clock shows what the state does.
 func (sc *Scoped) now(st *state.State) bool {
-	return !sc.timed || sc.since <= st.Now && st.Now < sc.until
+	return !sc.timed || sc.since <= st.Now && st.Now < sc.until && sc.unhidden == st.Docs.Unhidden.Load()
 }
 
 // Gather finds what is in a scope from the postings.
 func Gather(ctx context.Context, st *state.State, s memory.Scope) (*Scoped, error) {
-	sc := &Scoped{Scope: s, LSN: st.LSN, mark: st.Postings.Docs, index: st.Index, since: st.Now, until: maxTime}
+	sc := &Scoped{Scope: s, LSN: st.LSN, mark: st.Postings.Docs, index: st.Index, since: st.Now, until: maxTime, unhidden: st.Docs.Unhidden.Load()}
 	var set *roaring.Bitmap
 	var err error
 	if s == (memory.Scope{}) {
@@ -178,11 +179,11 @@ func Gather(ctx context.Context, st *state.State, s memory.Scope) (*Scoped, erro
 // maxTime is later than any clock.
 const maxTime = 1<<63 - 1
 
-// expiring notes a document that expires.
-func (sc *Scoped) expiring(r *doctable.Row, now int64) {
+// expiring notes a document that expires at a time.
+func (sc *Scoped) expiring(at, now int64) {
 	sc.timed = true
-	if r.Expires > now {
-		sc.until = min(sc.until, r.Expires)
+	if at > now {
+		sc.until = min(sc.until, at)
 	} else {
 		sc.since = now
 	}
@@ -198,7 +199,7 @@ func (sc *Scoped) Carry(ctx context.Context, st *state.State) (*Scoped, error) {
 	}
 	next := &Scoped{
 		Members: sc.Members, Scope: sc.Scope, LSN: st.LSN, mark: st.Postings.Docs, index: st.Index,
-		timed: sc.timed, since: sc.since, until: sc.until,
+		timed: sc.timed, since: sc.since, until: sc.until, unhidden: sc.unhidden,
 	}
 	born, err := next.newborn(ctx, st, sc.mark)
 	if err != nil {

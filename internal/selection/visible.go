@@ -33,16 +33,20 @@ const denseShare = 64
 // expires is noted in a state of a scope, unless that is nil.
 func shows(st *state.State, doc uint32, sc *Scoped) bool {
 	r := st.Docs.Row(doc)
-	switch {
-	case !r.Visible(st.LSN):
+	if !r.Visible(st.LSN) {
 		return false
-	case r.Expires == 0:
+	}
+	at := r.Expires.Load()
+	if at == 0 {
 		return true
 	}
 	if sc != nil {
-		sc.expiring(r, st.Now)
+		if at <= st.Now {
+			at = st.Docs.Hide(r, st.Now)
+		}
+		sc.expiring(at, st.Now)
 	}
-	return r.Expires > st.Now
+	return at > st.Now
 }
 
 // everything is the set of all visible documents. What expires is noted in a state

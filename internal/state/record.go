@@ -23,16 +23,17 @@ func IsNote(r *layout.Record) bool {
 	return (k == memory.KindNote || k == memory.KindArchive) && r.Name != ""
 }
 
-// Record reads a version, which must be there.
+// Record reads a version, which must be there, with the expiry to which reads have moved it.
 func (s *State) Record(v layout.Version) (*layout.Record, error) {
 	rec, err := s.ReadRecord(v)
 	if err != nil {
 		return nil, store.Error(fmt.Sprintf("read memory number %d", v.Seq), err)
 	}
+	rec.Expires = s.Docs.ExpiryOf(v, rec.Expires)
 	return rec, nil
 }
 
-// ReadRecord reads a version: kv.ErrNotFound where it is gone.
+// ReadRecord reads a version as it is stored: kv.ErrNotFound where it is gone.
 func (s *State) ReadRecord(v layout.Version) (*layout.Record, error) {
 	b, closer, err := s.Reader.Get(s.Keys.Record(v))
 	if err != nil {

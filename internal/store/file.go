@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -17,8 +18,10 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/onefile"
 )
 
-// File is the one file that a store in RAM is kept in. What was applied is on disk once a snapshot
-// of all of it has taken the place of the file; [Store.SyncLog] writes one for all who wait.
+// File is the one file that a store in RAM is kept in. What was applied is on disk once a snapshot of it
+// is; [Store.SyncLog] writes one for all who wait. A snapshot is what has changed, appended to the file, or
+// the whole file, which takes the place of the one before: where there is none, where much was appended, and
+// where nothing of before may be left.
 //
 // Nothing is written before the first commit, so that an empty database leaves no file, and nothing
 // over a file that is not the one which was read or written last.
@@ -34,9 +37,12 @@ type File struct {
 
 	// turn is held while a snapshot is written.
 	turn  sync.Mutex
-	table *onefile.Table
-	stamp fsys.Stamp // of what the path led to last
-	head  onefile.Head
+	now   onefile.Content // of the file; what was appended by this File is not in its commits
+	dirty onefile.Dirty   // the blocks of its table that commits have changed
+	stamp fsys.Stamp      // of what the path led to last
+	// appends bounds what is appended before the file is written whole, in bytes.
+	appends int64
+	whole   atomic.Bool // the next snapshot is the whole file
 
 	size atomic.Int64 // of the file, 0 where there is none
 	// waiting are the bytes that were applied since the newest snapshot.
@@ -51,9 +57,12 @@ type File struct {
 }
 
 const (
-	// DefaultFileLimit is how large the file of a database may become unless said otherwise: each
-	// commit writes all of it.
+	// DefaultFileLimit is how large the file of a database may become unless said otherwise: all of it is in RAM.
 	DefaultFileLimit = 1 << 30
+	// appendsLeast and appendsShare bound what is appended to a file before it is written whole: so many bytes, or
+	// one in so many of the file. So a byte is written some four times, and a file is a quarter larger than it must be.
+	appendsLeast = 64 << 10
+	appendsShare = 4
 	// MostFile bounds a file that is read into RAM.
 	MostFile = 1 << 40
 	// FileWayOn says what to do with a file that is damaged.
@@ -76,14 +85,20 @@ type FileConfig struct {
 	Log      *slog.Logger
 	// Salvage takes of a damaged file what is whole.
 	Salvage bool
+	// Appends bounds what is appended to the file before it is written whole, in bytes; 0: by its size.
+	Appends int64
 }
+
+// mostOpened is how large a file may be to be opened. Deletes and maintenance are not refused for the limit,
+// so a file may exceed it, and must still open.
+func mostOpened(limit int64) int64 { return min(limit, MostFile/2) * 2 }
 
 // OpenFile reads a file, or begins one where there is none. Its damages are those that Salvage has
 // passed over.
 func OpenFile(c FileConfig) (f *File, lost []*onefile.Damage, err error) {
 	f = &File{
 		files: c.Files, limit: cmp.Or(c.Limit, DefaultFileLimit), readOnly: c.ReadOnly, log: c.Log,
-		table: &onefile.Table{}, touched: &onefile.Touched{},
+		now: onefile.Content{Table: &onefile.Table{}}, touched: &onefile.Touched{}, appends: c.Appends,
 	}
 	if f.path, err = fsys.Absolute(c.Files, c.Path); err != nil {
 		return nil, nil, err
@@ -94,10 +109,14 @@ func OpenFile(c FileConfig) (f *File, lost []*onefile.Damage, err error) {
 			f.kept = int64(min(uint64(f.kept), usage.TotalBytes/reserveShare))
 		}
 	}
-	b, stamp, err := fsys.ReadWhole(c.Files, f.path, f.limit)
+	read := fsys.ReadWhole
+	if c.ReadOnly {
+		read = fsys.ReadOnce
+	}
+	b, stamp, err := read(c.Files, f.path, mostOpened(f.limit))
 	if large, ok := errors.AsType[*fsys.TooLargeError](err); ok {
 		return nil, nil, &fault.Error{
-			Kind: fault.ErrFull, What: "open " + c.Path, Why: fmt.Sprintf("it has %s, and a database in one file may have %s", mebibytes(large.Size), mebibytes(large.Most)),
+			Kind: fault.ErrFull, What: "open " + c.Path, Why: fmt.Sprintf("it has %s, and a database in one file may have %s", mebibytes(large.Size), mebibytes(f.limit)),
 			Do: Convert + "; or raise the limit: " + raise,
 		}
 	}
@@ -110,12 +129,49 @@ func OpenFile(c FileConfig) (f *File, lost []*onefile.Damage, err error) {
 	}
 	f.size.Store(int64(len(b)))
 	if c.Salvage {
-		f.head, f.table, lost = onefile.Salvage(b)
-	} else if f.head, f.table, err = onefile.Read(b); err != nil {
+		f.now, lost = onefile.Salvage(b)
+	} else if f.now, err = onefile.Read(b); err != nil {
 		return nil, nil, fileError(c.Path, err)
 	}
-	f.lsn = f.head.LSN
+	f.lsn = f.now.Head.LSN
+	for _, commit := range f.now.Commits {
+		touched, err := commit.Touched()
+		if err != nil {
+			return nil, nil, fileError(c.Path, err)
+		}
+		f.dirty = f.now.Table.Mark(f.dirty, touched)
+	}
 	return f, lost, nil
+}
+
+// Settle ends a commit that was interrupted between its writing and its mark. Whoever opens a file to write calls
+// it before anybody reads what the commit has.
+func (f *File) Settle() error {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	if f.now.Tail == nil || f.now.Tail.Settled() {
+		return nil
+	}
+	return f.append(nil, f.now.Tail)
+}
+
+// Loaded forgets what a store has now: the commits that the file had, and all of it where the file is only read.
+func (f *File) Loaded() {
+	f.turn.Lock()
+	defer f.turn.Unlock()
+	f.now.Commits = nil
+	if f.readOnly {
+		f.now.Table = &onefile.Table{}
+	}
+}
+
+// WriteWhole writes the one file of a store anew, if the store has one, so that the file has nothing that was deleted
+// or written over before.
+func (s *Store) WriteWhole() error {
+	if f := s.config.File; f != nil {
+		f.whole.Store(true)
+	}
+	return s.writeFile()
 }
 
 // fileError gives an error of what a file holds its kind.
@@ -156,7 +212,7 @@ func (f *File) Damaged() string {
 func (f *File) Head() onefile.Head {
 	f.turn.Lock()
 	defer f.turn.Unlock()
-	return f.head
+	return f.now.Head
 }
 
 // DropTemp removes what an interrupted snapshot has left beside the file.
@@ -169,10 +225,28 @@ func (f *File) DropTemp() {
 // CopyTo writes what the file holds into a store that is open and empty, and returns how many keys
 // there are.
 func (f *File) CopyTo(s *Store) (keys int, err error) {
-	if err := s.Ingest(f.table.Each); err != nil {
+	if err := s.Ingest(f.now.Table.Each); err != nil {
 		return 0, fileError(f.path, err)
 	}
-	return int(f.table.Keys()), nil
+	keys = int(f.now.Table.Keys())
+	for _, commit := range f.now.Commits {
+		b := s.NewBatch()
+		err := commit.Apply(onefile.Changes{
+			DeleteRange: func(lower, upper []byte) error { return b.DeleteRange(lower, upper, nil) },
+			Delete:      func(key []byte) error { return b.Delete(key, nil) },
+			Set: func(key, value []byte) error {
+				keys++
+				return b.Set(key, value, nil)
+			},
+		})
+		if err == nil {
+			err = s.Apply(b, pebble.NoSync)
+		}
+		if err = errors.Join(err, b.Close()); err != nil {
+			return 0, fileError(f.path, err)
+		}
+	}
+	return keys, nil
 }
 
 // into applies a batch to a store that is kept in the file.
@@ -225,26 +299,105 @@ func (f *File) write(s *Store) (err error) {
 	defer f.turn.Unlock()
 	snap, touched, lsn := f.take(s)
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	if touched.Empty() && f.There() || !f.There() && lsn == 0 {
+	if touched.Empty() && f.There() && !f.whole.Load() || !f.There() && lsn == 0 {
 		return nil
 	}
-	next, err := f.table.Update(touched, func(lower, upper []byte, visit func(key, value []byte) error) error {
-		return kv.Scan(snap, lower, upper, visit)
-	})
-	if err != nil {
-		return err
-	}
-	head := onefile.Head{Number: f.head.Number + 1, LSN: lsn, Timeline: s.timeline}
+	f.dirty = f.now.Table.Mark(f.dirty, touched)
+	head := onefile.Head{Number: f.now.Head.Number + 1, LSN: lsn, Timeline: s.timeline}
 	if head.Identity, err = f.Identity(); err != nil {
 		return err
 	}
-	size, err := f.replace(func(file vfs.File) (int64, error) { return next.Write(file, head) })
+	scan := func(lower, upper []byte, visit func(key, value []byte) error) error {
+		return kv.Scan(snap, lower, upper, visit)
+	}
+	if f.mayAppend(&head) {
+		get := func(key []byte, visit func(value []byte) error) (found bool, err error) {
+			return getFrom(snap, key, visit)
+		}
+		c, err := f.now.Tail.Commit(lsn, touched, get, scan)
+		if err != nil {
+			return err
+		}
+		if f.now.Tail.Bytes()+int64(len(c.Bytes())) <= f.mostAppended() {
+			if err := f.append(c.Bytes(), f.now.Tail.Appended(c)); err != nil {
+				return err
+			}
+			f.now.Head = head
+			return nil
+		}
+	}
+	whole := f.whole.Swap(false)
+	next, err := f.now.Table.Update(f.dirty, scan)
 	if err != nil {
 		return err
 	}
-	f.table, f.head = next, head
+	var tail *onefile.Tail
+	size, err := f.replace(func(file vfs.File) (size int64, err error) {
+		size, tail, err = next.Write(file, head)
+		return size, err
+	})
+	if err != nil {
+		f.whole.Store(whole)
+		return err
+	}
+	f.now, f.dirty = onefile.Content{Head: head, Table: next, Tail: tail}, nil
 	f.size.Store(size)
 	return nil
+}
+
+// mayAppend reports whether a snapshot may be appended to the file. turn is held.
+func (f *File) mayAppend(head *onefile.Head) bool {
+	was := &f.now.Head
+	return f.now.Tail != nil && !f.whole.Load() && was.Timeline == head.Timeline && bytes.Equal(was.Identity, head.Identity)
+}
+
+// mostAppended is how much may be appended before the file is written whole.
+func (f *File) mostAppended() int64 {
+	return cmp.Or(f.appends, max(appendsLeast, f.now.Tail.At/appendsShare))
+}
+
+// getFrom calls visit with the value of a key, if it has one.
+func getFrom(r kv.Reader, key []byte, visit func(value []byte) error) (found bool, err error) {
+	value, closer, err := r.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, errors.Join(visit(value), closer.Close())
+}
+
+// append writes a commit to the end of the file, and then the mark that makes it count, where the file is the one
+// that was read or written last. turn is held.
+func (f *File) append(commit []byte, to *onefile.Tail) (err error) {
+	if err := f.same(); err != nil {
+		return err
+	}
+	file, err := f.files.OpenReadWrite(f.path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, file.Close()); err == nil {
+			f.now.Tail = to
+			f.size.Store(to.End)
+			f.stamp, err = fsys.StampOf(f.files, f.path)
+		}
+	}()
+	if len(commit) > 0 {
+		if _, err := file.WriteAt(commit, to.End-int64(len(commit))); err != nil {
+			return err
+		}
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	at, mark := to.Mark()
+	if _, err := file.WriteAt(mark, at); err != nil {
+		return err
+	}
+	return file.Sync()
 }
 
 // replace writes a file aside and puts it in the place of the one that is there, where that is the
@@ -314,31 +467,39 @@ func (f *File) same() error {
 func (f *File) Verify() error {
 	f.turn.Lock()
 	defer f.turn.Unlock()
-	if !f.stamp.There() {
-		return f.same()
+	if !f.readOnly { // who reads holds no lock, and another program may have written since
+		if err := f.same(); err != nil || !f.stamp.There() {
+			return err
+		}
 	}
-	if err := f.same(); err != nil {
-		return err
-	}
-	b, _, err := fsys.ReadWhole(f.files, f.path, MostFile)
+	b, _, err := fsys.ReadOnce(f.files, f.path, MostFile)
 	if err != nil {
 		return err
 	}
-	_, t, err := onefile.Read(b)
+	c, err := onefile.Read(b)
 	if err != nil {
 		return err
 	}
-	return t.Each(func(_, _ []byte) error { return nil })
+	return c.Table.Each(func(_, _ []byte) error { return nil })
 }
 
-// admit refuses a write that the file, or the disk with a second file beside it, has no room for.
-// What frees space is refused by the disk alone, with half of the reserve.
-func (f *File) admit(doing string, bytes int, frees bool) error {
+// purpose is why something is written.
+type purpose uint8
+
+const (
+	adds      purpose = iota // new data
+	maintains                // stored data in another form: it ends even if the file exceeds its limit meanwhile
+	frees                    // deletes and clean-up
+)
+
+// admit refuses a write if the disk lacks room for a second file, and new data if the file would exceed its
+// limit. What frees space may use half of the reserve of the disk.
+func (f *File) admit(doing string, bytes int, why purpose) error {
 	size := f.size.Load() + f.waiting.Load() + int64(bytes)
 	floor := f.kept
-	if frees {
+	if why == frees {
 		floor /= 2
-	} else if size > f.limit {
+	} else if why == adds && size > f.limit {
 		f.fullAt.Store(size - int64(bytes))
 		return &fault.Error{
 			Kind: fault.ErrFull, What: doing, Why: fmt.Sprintf("the file would have more than %s, and a database in one file may not", mebibytes(f.limit)),
@@ -352,7 +513,7 @@ func (f *File) admit(doing string, bytes int, frees bool) error {
 	}
 	free, _, known := f.disk()
 	if !known || free >= floor+size {
-		if !frees && bytes > 0 {
+		if why == adds && bytes > 0 {
 			f.fullAt.Store(0)
 		}
 		return nil
@@ -368,9 +529,9 @@ func (f *File) admit(doing string, bytes int, frees bool) error {
 func (f *File) writable(doing string) error {
 	at := f.fullAt.Load()
 	if size := f.size.Load() + f.waiting.Load(); at > 0 && size >= at {
-		return f.admit(doing, int(max(0, f.limit-size)+1), false)
+		return f.admit(doing, int(max(0, f.limit-size)+1), adds)
 	}
-	return f.admit(doing, 0, false)
+	return f.admit(doing, 0, adds)
 }
 
 // disk is the free space of the disk, and what is kept of it.
@@ -409,7 +570,7 @@ func WriteFile(c FileConfig, scan onefile.Scan, head onefile.Head) (int64, error
 	f.turn.Lock()
 	defer f.turn.Unlock()
 	return f.replace(func(file vfs.File) (int64, error) {
-		size, err := table.Write(file, head)
+		size, _, err := table.Write(file, head)
 		if err == nil && size > f.limit {
 			err = &fault.Error{
 				Kind: fault.ErrFull, What: "write " + c.Path, Why: fmt.Sprintf("the file would have %s, and a database in one file may have %s", mebibytes(size), mebibytes(f.limit)),

@@ -68,6 +68,9 @@ func (s *Store) Purge(ctx context.Context, write func(fill func(*pebble.Batch) e
 	if err == nil {
 		err = s.dropOld()
 	}
+	if err == nil {
+		err = s.WriteWhole()
+	}
 	if err != nil {
 		return p, fault.Within(doingPurge, err)
 	}

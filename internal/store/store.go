@@ -184,7 +184,16 @@ func (s *Store) Writable(doing string) error {
 // reserve, and ErrFull where the one file of the database has no room for it.
 func (s *Store) Admit(doing string, bytes int) error {
 	if f := s.config.File; f != nil {
-		return f.admit(doing, bytes, false)
+		return f.admit(doing, bytes, adds)
+	}
+	return s.reserve.admit(doing, bytes)
+}
+
+// AdmitMaintenance is Admit for a write that stores in another form what is stored already. It is not refused for
+// the limit of the one file.
+func (s *Store) AdmitMaintenance(doing string, bytes int) error {
+	if f := s.config.File; f != nil {
+		return f.admit(doing, bytes, maintains)
 	}
 	return s.reserve.admit(doing, bytes)
 }
@@ -193,7 +202,7 @@ func (s *Store) Admit(doing string, bytes int) error {
 // half of the reserve.
 func (s *Store) AdmitFreeing(doing string, bytes int) error {
 	if f := s.config.File; f != nil {
-		return f.admit(doing, bytes, true)
+		return f.admit(doing, bytes, frees)
 	}
 	return s.reserve.admitFreeing(doing, bytes)
 }

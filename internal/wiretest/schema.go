@@ -38,19 +38,31 @@ func Definition(t testing.TB, file, name string) *Schema {
 
 func load(t testing.TB, file string, keys ...string) *Schema {
 	t.Helper()
-	root, ok := read(t, file).(map[string]any)
+	return At(t, file, read(t, file), keys...)
+}
+
+// At is the schema under keys of a document.
+func At(t testing.TB, file string, document any, keys ...string) *Schema {
+	t.Helper()
+	root, ok := document.(map[string]any)
 	if !ok {
 		t.Fatalf("%s is no object", file)
 	}
-	s := &Schema{root: root, node: root}
+	return (&Schema{root: root, node: root}).At(t, keys...)
+}
+
+// At is the part of the schema under keys.
+func (s *Schema) At(t testing.TB, keys ...string) *Schema {
+	t.Helper()
+	at := *s
 	for _, key := range keys {
-		node, ok := s.resolve(s.node).(map[string]any)
+		node, ok := at.resolve(at.node).(map[string]any)
 		if !ok || node[key] == nil {
-			t.Fatalf("%s has no %s of %v", file, key, keys)
+			t.Fatalf("the description has no %s of %v", key, keys)
 		}
-		s.node = node[key]
+		at.node = node[key]
 	}
-	return s
+	return &at
 }
 
 func read(t testing.TB, file string) (value any) {

@@ -36,6 +36,9 @@ type Call struct {
 	reach *reach
 	// inner is what another node says of it, nil for a call of a client.
 	inner *inner
+	// room takes bytes of the share of whom the call comes from, for what is held until the call ends; nil: nothing is
+	// counted.
+	room func(bytes int64) error
 	// attempt is the one at a request with an ID, nil for a call without one.
 	attempt *engine.Attempt
 }
@@ -145,62 +148,5 @@ func (c *Call) Reply(status int, v any) error {
 	c.W.Header().Set("Content-Type", "application/json")
 	c.W.WriteHeader(status)
 	_, err := c.W.Write(b.Bytes())
-	return err
-}
-
-// Lines begins an answer of JSON lines. The route is one of Stream.
-func (c *Call) Lines() *Lines {
-	c.W.Header().Set("Content-Type", "application/x-ndjson")
-	c.W.WriteHeader(http.StatusOK)
-	return &Lines{c: c}
-}
-
-// Lines are an answer of JSON lines.
-type Lines struct {
-	c    *Call
-	wait bytes.Buffer
-}
-
-// lineBuffer is how much of an answer is gathered before it is sent.
-const lineBuffer = 32 << 10
-
-// Write adds a line. It fails when the client has left.
-func (l *Lines) Write(v any) error {
-	if err := l.c.Context().Err(); err != nil {
-		return err
-	}
-	e := json.NewEncoder(&l.wait)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	if l.wait.Len() < lineBuffer {
-		return nil
-	}
-	return l.send()
-}
-
-// Raw adds lines that are JSON already, with their line ends.
-func (l *Lines) Raw(b []byte) error {
-	if err := l.c.Context().Err(); err != nil {
-		return err
-	}
-	if l.wait.Write(b); l.wait.Len() < lineBuffer {
-		return nil
-	}
-	return l.send()
-}
-
-// Flush sends what was written so far.
-func (l *Lines) Flush() error {
-	if err := l.send(); err != nil {
-		return err
-	}
-	return http.NewResponseController(l.c.W).Flush()
-}
-
-func (l *Lines) send() error {
-	_, err := l.c.W.Write(l.wait.Bytes())
-	l.wait.Reset()
 	return err
 }

@@ -156,6 +156,15 @@ func (e *endpoint) shared(out *answer, r *http.Request, key *apikeys.Key) error 
 		return err
 	}
 	defer room.give(whom, 1)
+	taken := int64(0)
+	defer func() { s.bodies.give(whom, taken) }()
+	out.room = func(bytes int64) error {
+		err := s.bodies.take(r.Context(), whom, bytes)
+		if err == nil {
+			taken += bytes
+		}
+		return err
+	}
 	s.counts.running.Add(1)
 	defer s.counts.running.Add(-1)
 	return e.handle(out, r, key, nil)
@@ -214,7 +223,7 @@ func (e *endpoint) handle(out *answer, r *http.Request, key *apikeys.Key, of *in
 	ctx = filter.WithWork(ctx, s.o.MaxWork)
 	r = r.WithContext(ctx)
 	r.Body = &sentBody{http.MaxBytesReader(out, body, most), ctx}
-	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock, inner: of}
+	c := &Call{W: out, R: r, Key: key, DB: s.db, Facts: s.o.Facts, Now: s.o.Clock, inner: of, room: out.room}
 	out.call = c
 	defer out.endMarked()
 	err = e.guarded(func() error {
@@ -363,6 +372,7 @@ type answer struct {
 	damages atomic.Int64
 	marked  bool // the header reports all known damages
 	limit   time.Duration
+	room    func(bytes int64) error // that of the Call
 	// silence ends a stream of which nothing is read or written for mayBeSilent; nil: nothing does.
 	silence     *time.Timer
 	mayBeSilent time.Duration

@@ -444,7 +444,8 @@ func (p *Parts) once(ctx context.Context, shard int, body []byte) ([]byte, error
 		return nil, err
 	}
 	sub := *p.c
-	sub.R = p.c.R.WithContext(ctx)
+	sub.R = p.c.R.Clone(ctx)
+	sub.R.Header.Set("Accept", mediaLines) // which are merged
 	if p.query != "" {
 		at := *sub.R.URL
 		at.RawQuery = p.query

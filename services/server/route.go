@@ -53,26 +53,40 @@ type Route struct {
 
 // A Doc describes a route for its OpenAPI document.
 type Doc struct {
-	// Summary is one sentence.
+	// Summary is one sentence without its full stop.
 	Summary string
+	// Tag is the group of routes that it belongs to, of the glossary.
+	Tag string
+	// Path has the parameters of the path about which there is more to say than their names do.
+	Path []Param
 	// Query are the parameters of the query.
 	Query []Param
-	// Body and Reply are zero values of the types that are read and written as JSON; nil for none.
+	// Body and Reply are zero values of the types that are read and written as JSON; nil for none. A Reply may be a
+	// OneOf.
 	Body, Reply any
-	// Lines: the reply is a stream of JSON lines, each a Reply.
+	// Lines: the reply is a list, each item a Reply.
 	Lines bool
 	// Media and BodyMedia are the media types of a reply and a body that are not JSON.
-	Media, BodyMedia string
+	Media     []string
+	BodyMedia string
 	// Status is that of success. 0: 200, or 204 without a Reply.
 	Status int
+	// Unchanged: the status is 200 where nothing new was stored.
+	Unchanged bool
 }
 
-// A Param is a parameter of a query.
+// A Param is a parameter of a query, a path or a header.
 type Param struct {
-	// Name and Summary are for people and programs.
+	// Name and Summary are for people and programs. Summary is a sentence without its first capital and its full stop.
 	Name, Summary string
 	// Type is that of JSON schema: string, integer, number, boolean.
 	Type string
+	// Enum are all values that it can have. nil: there are others.
+	Enum []string
+	// MaxLength bounds a string. 0: it has no bound of its own.
+	MaxLength int
+	// Example is one of its values.
+	Example string
 	// Repeated: it can be given several times.
 	Repeated bool
 	// Required: the request needs it.

@@ -276,17 +276,22 @@ func (s *Server) writable() error {
 	return s.db.Writable()
 }
 
+// health is the reply of a probe.
+type health struct {
+	Status string `json:"status"`
+}
+
 // own are the routes that belong to no dialect.
 func (s *Server) own() *Dialect {
 	return &Dialect{
 		Name: "memdb", Prefixes: []string{"/"},
 		Routes: []Route{
-			{Pattern: "GET " + OpenAPIPath, Public: true, Handle: s.openapi, Doc: Doc{Summary: "The description of this interface", Reply: object{}}},
-			{Pattern: "GET /healthz", Public: true, Probe: true, Doc: Doc{Summary: "Whether the process lives", Reply: map[string]string{}}, Handle: func(c *Call) error {
-				return c.Reply(http.StatusOK, map[string]string{"status": "ok"})
+			{Pattern: "GET " + OpenAPIPath, Public: true, Handle: s.openapi, Doc: Doc{Tag: "server", Summary: "Get this document", Reply: object{}}},
+			{Pattern: "GET /healthz", Public: true, Probe: true, Doc: Doc{Tag: "server", Summary: "Report that the process is alive", Reply: health{}}, Handle: func(c *Call) error {
+				return c.Reply(http.StatusOK, health{"ok"})
 			}},
-			{Pattern: "GET /readyz", Public: true, Probe: true, Handle: s.ready, Doc: Doc{Summary: "Whether the server takes requests, and the database writes", Reply: map[string]string{}}},
-			{Pattern: "GET /metrics", Admin: true, Metrics: true, Probe: true, Node: true, Handle: s.metrics, Doc: Doc{Summary: "Figures for Prometheus", Media: "text/plain"}},
+			{Pattern: "GET /readyz", Public: true, Probe: true, Handle: s.ready, Doc: Doc{Tag: "server", Summary: "Report whether the server takes requests and the database takes writes", Reply: health{}}},
+			{Pattern: "GET /metrics", Admin: true, Metrics: true, Probe: true, Node: true, Handle: s.metrics, Doc: Doc{Tag: "server", Summary: "Get metrics in the text format of Prometheus", Media: []string{"text/plain"}}},
 		},
 	}
 }
@@ -300,17 +305,26 @@ func (s *Server) ready(c *Call) error {
 	if err := s.writable(); err != nil {
 		return Fail(http.StatusServiceUnavailable, Fault(err).Code, "the database takes no writes now; the log of the server says why")
 	}
-	return c.Reply(http.StatusOK, map[string]string{"status": "ready"})
+	return c.Reply(http.StatusOK, health{"ready"})
 }
+
+// ErrorReply is an error in the native dialect.
+type ErrorReply struct {
+	Error errorBody `json:"error"`
+}
+
+type errorBody struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	RequestID string `json:"request_id"`
+}
+
+// Reply is the failure in the native dialect.
+func (f *Failure) Reply() ErrorReply { return ErrorReply{errorBody{f.Code, f.Message, f.RequestID}} }
 
 // failNative writes an error as the native dialect does.
 func failNative(w http.ResponseWriter, f *Failure) {
-	type told struct {
-		Code      string `json:"code"`
-		Message   string `json:"message"`
-		RequestID string `json:"request_id"`
-	}
-	writeJSON(w, f.Status, map[string]told{"error": {f.Code, f.Message, f.RequestID}})
+	writeJSON(w, f.Status, f.Reply())
 }
 
 // discard reads what is left of a body, within reason, so that the connection can be used again.

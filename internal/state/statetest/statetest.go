@@ -76,7 +76,8 @@ func (w *World) Add(r layout.Record) uint32 {
 	}
 	w.Tables.Docs.Add(doc, func(row *doctable.Row) {
 		row.Version, row.Run = v, run
-		row.Created, row.Expires, row.Importance, row.Confidence = r.Created, r.Expires, r.Importance, r.Confidence
+		row.Created, row.Importance, row.Confidence = r.Created, r.Importance, r.Confidence
+		row.Expires.Store(r.Expires)
 	})
 	return doc
 }

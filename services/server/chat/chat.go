@@ -8,7 +8,7 @@
 //
 // The turn is stored when the answer has ended: what the user said, if that was the last message, and
 // what the assistant said. Of an answer that broke off, or that the client did not wait for, what came
-// is stored. Nothing is stored of a request that the other server refused.
+// is stored. Nothing is stored of a request that the other server refused, or that has a read-only key.
 package chat
 
 import (
@@ -151,10 +151,14 @@ func (p *proxy) complete(c *server.Call) error {
 		return err
 	}
 	defer func() { _ = reply.Body.Close() }() // it was read as far as it is wanted
+	forgets := c.Key != nil && c.Key.ReadOnly
+	if forgets {
+		note += "; nothing is remembered: the key is read-only"
+	}
 	c.W.Header().Set(NoteHeader, note)
 	heard := &heard{streamed: strings.HasPrefix(reply.Header.Get("Content-Type"), "text/event-stream")}
 	passed := relay(c, reply, heard)
-	if reply.StatusCode/100 != 2 {
+	if forgets || reply.StatusCode/100 != 2 {
 		return passed
 	}
 	return errors.Join(passed, t.store(heard))

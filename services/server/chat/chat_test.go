@@ -249,3 +249,27 @@ func TestLeaving(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestReadOnlyKey verifies that a request with a read-only key gets what is known and stores nothing, also of a stream.
+func TestReadOnlyKey(t *testing.T) {
+	u := newUpstream(t)
+	db := testdb.New(t, engine.Options{})
+	keys := testdb.Keys(t, time.Now)
+	s := server.New(db, server.Options{Keys: keys})
+	s.Mount(New(Options{BaseURL: u.URL + "/v1/"}))
+	key, _, err := keys.Add(t.Context(), apikeys.Rights{Scopes: []memory.Scope{{User: "ada"}}, ReadOnly: true})
+	testdb.NoError(t, err)
+	_, err = db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "prefers tea"}, nil)
+	testdb.NoError(t, err)
+	for _, body := range []string{
+		`{"model":"m","messages":[{"role":"user","content":"tea?"}]}`, `{"model":"m","stream":true,"messages":[{"role":"user","content":"tea?"}]}`,
+	} {
+		w := ask(s, key, body, RunHeader, "r1")
+		if note := w.Header().Get(NoteHeader); w.Code != 200 || note != "added 1; nothing is remembered: the key is read-only" {
+			t.Errorf("%d, %q: %s", w.Code, note, w.Body)
+		}
+	}
+	if got := texts(t, db, "ada"); len(got) != 1 {
+		t.Errorf("stored: %q", got)
+	}
+}

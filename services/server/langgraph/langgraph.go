@@ -174,33 +174,35 @@ func (s *store) get(c *server.Call) error {
 		return errNoItem
 	}
 	if q.Get("refresh_ttl") != "false" {
-		if err := refresh(c, of, &m); err != nil {
+		if err := refresh(c, []memory.Memory{m}); err != nil {
 			return err
 		}
 	}
 	return c.Reply(http.StatusOK, found)
 }
 
-// refresh begins the time to live of an item anew.
-func refresh(c *server.Call, of memory.Scope, m *memory.Memory) error {
-	kept, _ := m.Metadata[exchange.LangGraphField].(map[string]any)
-	number, _ := kept[exchange.LangGraphTTL].(json.Number)
-	if number == "" || m.ExpiresAt.IsZero() { // an item that has no time to live
+// refresh starts the time to live of items again, which is no change of them.
+func refresh(c *server.Call, read []memory.Memory) error {
+	until := map[uint64]time.Time{}
+	for i := range read {
+		m := &read[i]
+		kept, _ := m.Metadata[exchange.LangGraphField].(map[string]any)
+		number, _ := kept[exchange.LangGraphTTL].(json.Number)
+		if number == "" || m.ExpiresAt.IsZero() { // an item that has no time to live
+			continue
+		}
+		ttl, err := number.Float64()
+		if err != nil {
+			return err
+		}
+		if until[m.Seq], err = exchange.LangGraphExpiry(c.Now(), ttl); err != nil {
+			return checked(err)
+		}
+	}
+	if len(until) == 0 {
 		return nil
 	}
-	ttl, err := number.Float64()
-	if err != nil {
-		return err
-	}
-	at, err := exchange.LangGraphExpiry(c.Now(), ttl)
-	if err != nil {
-		return checked(err)
-	}
-	_, err = c.DB.Memories().Update(c.Context(), of, m.ID, memory.Patch{ExpiresAt: &at})
-	if errors.Is(err, memory.ErrNotFound) {
-		err = nil // it is gone meanwhile
-	}
-	return err
+	return c.DB.Memories().Extend(c.Context(), until)
 }
 
 func (s *store) remove(c *server.Call) error {

@@ -89,22 +89,23 @@ func (s *store) search(c *server.Call) error {
 	} else if hits, err = newest(c, of, filter.And(which...), body.Offset, body.Limit); err != nil {
 		return err
 	}
-	found := []scored{}
+	found, read := []scored{}, []memory.Memory{}
 	for i := range hits {
 		one, is := itemOf(&hits[i].Memory)
 		if !is {
 			continue
 		}
-		if body.Refresh == nil || *body.Refresh {
-			if err := refresh(c, of, &hits[i].Memory); err != nil {
-				return err
-			}
-		}
+		read = append(read, hits[i].Memory)
 		out := scored{item: one}
 		if meant {
 			out.Score = &hits[i].Score
 		}
 		found = append(found, out)
+	}
+	if body.Refresh == nil || *body.Refresh {
+		if err := refresh(c, read); err != nil {
+			return err
+		}
 	}
 	return c.Reply(http.StatusOK, map[string]any{"items": found})
 }

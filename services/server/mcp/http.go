@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -37,6 +39,21 @@ func Dialect() *server.Dialect {
 	return &server.Dialect{
 		Name: "mcp", Prefixes: []string{Path}, Fail: fail,
 		Routes: []server.Route{{Pattern: "POST " + Path, Stream: true, Handle: h.serve}},
+	}
+}
+
+// withoutSessions answers the revisions of the protocol that subscribe within a session, which no request
+// over HTTP has. Those from 2026-07-28 on listen with a request of its own.
+func withoutSessions(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		if method == "resources/subscribe" || method == "resources/unsubscribe" {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no session outlives a request over HTTP; use the revision 2026-07-28, or memdbctl mcp"}
+		}
+		result, err := next(ctx, method, r)
+		if begun, ok := result.(*sdk.InitializeResult); ok && err == nil && begun.Capabilities.Resources != nil {
+			begun.Capabilities.Resources.Subscribe = false // the capabilities are a copy
+		}
+		return result, err
 	}
 }
 
@@ -76,6 +93,7 @@ func (h *hosts) serve(c *server.Call) error {
 	if err != nil {
 		return err
 	}
+	defer s.busy.Add(-1)
 	r := c.R.WithContext(context.WithValue(c.Context(), forRequest{}, s.sdk))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	w := &inProtocol{ResponseWriter: c.W}
@@ -179,21 +197,26 @@ func asked(c *server.Call) (key hostKey, err error) {
 	return key, nil
 }
 
-// of returns the server of a scope, which is made where there is none.
+// of returns the server of a scope, which is made where there is none, for one more request.
 func (h *hosts) of(c *server.Call, key hostKey) (*host, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s := h.mu.kept[key]; s != nil {
+		s.busy.Add(1)
 		return s, nil
 	}
-	s, err := newHost(c.DB, Options{Scope: key.scope, Tools: key.tools, OnlyRun: key.onlyRun, Facts: c.Facts, Now: c.Now})
+	s, err := newHost(c.DB, Options{Scope: key.scope, Tools: key.tools, OnlyRun: key.onlyRun, Facts: c.Facts, Now: c.Now}, true)
 	if err != nil {
 		return nil, err
 	}
-	if len(h.mu.kept) >= maxHosts || h.mu.kept == nil {
-		h.mu.kept = map[hostKey]*host{} // those that answer end with their requests
+	if h.mu.kept == nil {
+		h.mu.kept = map[hostKey]*host{}
+	}
+	if len(h.mu.kept) >= maxHosts { // those with a request stay: it may listen to changes
+		maps.DeleteFunc(h.mu.kept, func(_ hostKey, s *host) bool { return s.busy.Load() == 0 })
 	}
 	h.mu.kept[key] = s
+	s.busy.Add(1)
 	return s, nil
 }
 

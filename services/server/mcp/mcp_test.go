@@ -34,7 +34,7 @@ func openDB(t testing.TB) *engine.DB {
 // connect is a client of a server, at a revision of the protocol or the newest.
 func connect(t testing.TB, db *engine.DB, o Options, revision string, co *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
-	h, err := newHost(db, o)
+	h, err := newHost(db, o, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -59,10 +60,12 @@ type host struct {
 	Options
 	db  *engine.DB
 	sdk *sdk.Server
+	// busy counts the requests that are answered now, over HTTP.
+	busy atomic.Int64
 }
 
-// newHost makes a server with its tools; errors are those of Check.
-func newHost(db *engine.DB, o Options) (*host, error) {
+// newHost makes a server with its tools; errors are those of Check. overHTTP: no session outlives its request.
+func newHost(db *engine.DB, o Options, overHTTP bool) (*host, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -81,7 +84,7 @@ func newHost(db *engine.DB, o Options) (*host, error) {
 		h.Facts = f
 	}
 	so := &sdk.ServerOptions{
-		Capabilities: &sdk.ServerCapabilities{},
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // the list of tools never changes
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	}
 	switch h.Tools {
@@ -93,11 +96,14 @@ func newHost(db *engine.DB, o Options) (*host, error) {
 		h.sdk = sdk.NewServer(&sdk.Implementation{Name: "memdb", Title: "memdb", Version: version}, so)
 		h.addFiles()
 	case Reference:
-		free := func(context.Context, *sdk.SubscribeRequest) error { return nil }
-		so.SubscribeHandler = free
+		so.Capabilities.Resources = &sdk.ResourceCapabilities{} // nor does that of resources
+		so.SubscribeHandler = func(context.Context, *sdk.SubscribeRequest) error { return nil }
 		so.UnsubscribeHandler = func(context.Context, *sdk.UnsubscribeRequest) error { return nil }
 		h.sdk = sdk.NewServer(&sdk.Implementation{Name: "memory-server", Title: "memdb", Version: version}, so)
 		h.addReference()
+	}
+	if overHTTP {
+		h.sdk.AddReceivingMiddleware(withoutSessions)
 	}
 	h.sdk.AddReceivingMiddleware(h.guard)
 	return h, nil
@@ -171,7 +177,7 @@ func failed(text string) *sdk.CallToolResult {
 // Serve answers the messages of a client, a line of JSON each, until the input or the context
 // ends. A context that is over is no error.
 func Serve(ctx context.Context, db *engine.DB, o Options, in io.Reader, out io.Writer) error {
-	h, err := newHost(db, o)
+	h, err := newHost(db, o, false)
 	if err != nil {
 		return err
 	}

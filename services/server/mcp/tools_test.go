@@ -2,11 +2,13 @@ package mcp
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -354,5 +356,61 @@ func TestHTTPKeys(t *testing.T) {
 		t.Errorf("one of several scopes: %v", err)
 	} else if found, _, _ := call(t, c, "recall", json.RawMessage(`{"query":"secret"}`)); strings.Contains(found, "secret") {
 		t.Errorf("bob sees %s", found)
+	}
+}
+
+// TestCapabilities verifies that a server advertises what it delivers, and nothing else: the lists never change, and a
+// change of the graph is told to who subscribed, within a session on the input and output, and over HTTP by the stream
+// of the revision 2026-07-28 alone.
+func TestCapabilities(t *testing.T) {
+	db := openDB(t)
+	s := server.New(db, server.Options{})
+	s.Mount(Dialect())
+	web := httptest.NewServer(s.Handler())
+	t.Cleanup(web.Close) // after the clients, whose streams it waits for
+	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
+		for _, overHTTP := range []bool{false, true} {
+			for _, tools := range Sets() {
+				told := make(chan string, 10)
+				co := &sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { told <- r.Params.URI }}
+				open := func() *sdk.ClientSession {
+					if !overHTTP {
+						return connect(t, db, Options{Scope: ada.Scope, Tools: tools}, revision, co)
+					}
+					c, err := sdk.NewClient(&sdk.Implementation{Name: "t", Version: "0"}, co).Connect(t.Context(),
+						&sdk.StreamableClientTransport{Endpoint: web.URL + Path + "?user=ada&tools=" + string(tools), DisableStandaloneSSE: true}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { _ = c.Close() })
+					return c
+				}
+				c := open()
+				caps := c.InitializeResult().Capabilities
+				text, err := json.Marshal(caps)
+				delivers := tools == Reference && (!overHTTP || revision == "2026-07-28")
+				says := caps.Resources != nil && caps.Resources.Subscribe
+				if err != nil || strings.Contains(string(text), "listChanged") || says != delivers || (caps.Resources != nil) != (tools == Reference) || caps.Tools == nil || caps.Prompts != nil {
+					t.Errorf("%s, %s, over HTTP %v: %s", revision, tools, overHTTP, text)
+				}
+				// From 2026-07-28 on the answer to a subscription says what of it was agreed, which may be nothing.
+				if err := c.Subscribe(t.Context(), &sdk.SubscribeParams{URI: graphURI}); (err == nil) != (delivers || revision == "2026-07-28") {
+					t.Errorf("%s, %s, over HTTP %v: subscribe: %v", revision, tools, overHTTP, err)
+				}
+				if !delivers {
+					continue
+				}
+				name := revision + " " + strconv.FormatBool(overHTTP)
+				call(t, c, "create_entities", json.RawMessage(`{"entities":[{"name":"`+name+`","entityType":"t","observations":[]}]}`))
+				select {
+				case uri := <-told:
+					if uri != graphURI {
+						t.Errorf("told of %s", uri)
+					}
+				case <-time.After(testdb.Patience):
+					t.Fatalf("%s, over HTTP %v: nothing is told of a change", revision, overHTTP)
+				}
+			}
+		}
 	}
 }

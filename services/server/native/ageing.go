@@ -14,24 +14,24 @@ import (
 )
 
 // dryRun is the parameter of a call that changes nothing.
-var dryRun = param{name: "dry_run", kind: flag, summary: "change nothing, and say what would change"}
+var dryRun = param{name: "dry_run", kind: flag, summary: "change nothing, and report what would change"}
 
 func ageing() []route {
 	return []route{
-		{at: "GET /policy", summary: "Show how memories age", reply: policy.Policy{}, admin: true, whole: true, handle: showPolicy},
-		{at: "PATCH /policy", summary: "Set keys of the policy; preset begins with a preset", body: map[string]any{}, reply: policy.Policy{}, admin: true, whole: true, handle: setPolicy},
-		{at: "POST /evict", summary: "Remove memories that the policy does not keep; behind the victims stands the report", reply: engine.Victim{}, lines: true, handle: evict, params: inOwner(
-			param{name: "max_age", kind: span, summary: "what is older may go, as 30d; as the policy says where it is left out"},
-			param{name: "min_importance", kind: number, summary: "what is at least as important stays whatever its age, from 0 to 1"},
-			param{name: "cap", kind: count, summary: "how many an owner keeps"}, dryRun,
+		{at: "GET /policy", summary: "Show the policy by which memories age", reply: policy.Policy{}, admin: true, whole: true, handle: showPolicy},
+		{at: "PATCH /policy", summary: "Change keys of the policy; preset starts from a preset", body: map[string]any{}, reply: policy.Policy{}, admin: true, whole: true, handle: setPolicy},
+		{at: "POST /evict", summary: "Evict memories by the policy; the last item is the report", reply: server.OneOf{Name: "EvictionItem", Of: []any{engine.Victim{}, engine.Evicted{}}}, lines: true, handle: evict, params: inOwner(
+			param{name: "max_age", kind: span, summary: "the age from which on memories may be evicted, such as 30d; the default is that of the policy"},
+			param{name: "min_importance", kind: number, summary: "the importance from which on memories stay whatever their age, from 0 to 1; the default is that of the policy"},
+			param{name: "cap", kind: count, summary: "the number of memories that an owner keeps; the default is that of the policy"}, dryRun,
 		)},
-		{at: "POST /consolidate", summary: "Decay, prune and merge memories; a dry run lists what would be merged and pruned before the report", reply: exchange.Consolidated{}, lines: true, handle: consolidate, params: inOwner(
-			param{name: "rate", kind: number, summary: "what memories lose of their confidence, from 0 to 1"},
-			param{name: "prune", kind: number, summary: "remove what has a lower decayed importance, from 0 to 1"},
-			param{name: "merge", kind: flag, summary: "merge what says the same"}, dryRun,
+		{at: "POST /consolidate", summary: "Decay, prune and merge memories; the last item is the report, and a dry run lists first what it would merge and prune", reply: server.OneOf{Name: "ConsolidationItem", Of: []any{engine.Merge{}, engine.Pruned{}, exchange.Consolidated{}}}, lines: true, handle: consolidate, params: inOwner(
+			param{name: "rate", kind: number, summary: "the share of their confidence that memories lose, from 0 to 1; the default is that of the policy"},
+			param{name: "prune", kind: number, summary: "the decayed importance below which memories are removed, from 0 to 1; the default is that of the policy"},
+			param{name: "merge", kind: flag, summary: "merge memories that say the same; the default is that of the policy"}, dryRun,
 		)},
-		{at: "POST /undo", summary: "Bring back what the commit of an eviction or a consolidation has removed", reply: engine.Undone{}, admin: true, whole: true, stream: true, handle: undo, params: []param{
-			{name: "lsn", kind: lsn, required: true, summary: "the LSN of its report"},
+		{at: "POST /undo", summary: "Restore the memories that an eviction or a consolidation removed", reply: engine.Undone{}, admin: true, whole: true, stream: true, handle: undo, params: []param{
+			{name: "lsn", kind: lsn, required: true, summary: "the LSN in the report of the eviction or the consolidation"},
 		}},
 	}
 }

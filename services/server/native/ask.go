@@ -22,13 +22,15 @@ import (
 type route struct {
 	at      string // method and path below base
 	summary string
+	path    []param // about which there is more to say than their names do
 	params  []param
 	body    any // a zero value of its type, nil for none
 	reply   any
-	lines   bool   // the reply is a stream of lines
-	media   string // of a reply that is not JSON
-	takes   string // the media type of a body that is not JSON
-	status  int    // of success, 0 for 200
+	lines   bool     // the reply is a list
+	media   []string // of a reply that is not JSON
+	takes   string   // the media type of a body that is not JSON
+	status  int      // of success, 0 for 200
+	kept    bool     // the status is 200 where nothing new was stored
 	admin   bool
 	stream  bool // takes as long as it likes, though its reply is no list
 	large   bool // the body may be of any size
@@ -41,8 +43,8 @@ type route struct {
 // anySize is the bound of a body that is read as a stream.
 const anySize = 1 << 50
 
-// route is the route as the server has it.
-func (r route) route() server.Route {
+// route is the route as the server has it, of a group.
+func (r route) route(tag string) server.Route {
 	method, path, _ := strings.Cut(r.at, " ")
 	out := server.Route{
 		Pattern: method + " " + base + path, Admin: r.admin, Stream: r.stream || r.lines || r.large, Reads: r.reads, Whole: r.whole, Merge: r.merge,
@@ -53,13 +55,16 @@ func (r route) route() server.Route {
 			}
 			return r.handle(a)
 		},
-		Doc: server.Doc{Summary: r.summary, Body: r.body, Reply: r.reply, Lines: r.lines, Media: r.media, BodyMedia: r.takes, Status: r.status},
+		Doc: server.Doc{Tag: tag, Summary: r.summary, Body: r.body, Reply: r.reply, Lines: r.lines, Media: r.media, BodyMedia: r.takes, Status: r.status, Unchanged: r.kept},
 	}
 	if r.large {
 		out.MaxBody = anySize
 	}
+	for _, p := range r.path {
+		out.Doc.Path = append(out.Doc.Path, p.documented())
+	}
 	for _, p := range r.params {
-		out.Doc.Query = append(out.Doc.Query, server.Param{Name: p.name, Summary: p.summary, Type: p.kind.schema, Repeated: p.repeated, Required: p.required})
+		out.Doc.Query = append(out.Doc.Query, p.documented())
 	}
 	return out
 }
@@ -68,7 +73,13 @@ func (r route) route() server.Route {
 type param struct {
 	name, summary      string
 	kind               *kind
+	values             []string // all that it can have, nil: there are others
+	example            string
 	repeated, required bool
+}
+
+func (p *param) documented() server.Param {
+	return server.Param{Name: p.name, Summary: p.summary, Type: p.kind.schema, Enum: p.values, Example: p.example, Repeated: p.repeated, Required: p.required}
 }
 
 // A kind is how a parameter is read.

@@ -3,6 +3,7 @@ package native
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -11,27 +12,31 @@ import (
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
+// indexes are those that can be rebuilt.
+var indexes = []string{engine.IndexText, engine.IndexVectors, engine.IndexGraph, engine.IndexAll}
+
 func database() []route {
+	type Stats engine.Stats // its named keys; those of parts stand beside them
 	return []route{
-		{at: "GET /stats", summary: "Show how much the database holds and takes", reply: engine.Stats{}, admin: true, whole: true, stream: true, handle: stats},
-		{at: "GET /stats/by/{what}", summary: "List how many memories each user, agent or run has, the largest first", reply: memory.GroupSize{}, lines: true, admin: true, whole: true, handle: statsBy},
+		{at: "GET /stats", summary: "Show statistics of the database", reply: Stats{}, admin: true, whole: true, stream: true, handle: stats},
+		{at: "GET /stats/by/{what}", path: []param{{name: "what", kind: text, values: groupings, summary: "what to group by"}}, summary: "Count memories by user, agent or run, largest first", reply: memory.GroupSize{}, lines: true, admin: true, whole: true, handle: statsBy},
 		{at: "GET /stats/since", summary: "Show what was written since a time", reply: engine.Growth{}, admin: true, whole: true, stream: true, handle: statsSince, params: []param{
-			{name: "time", kind: moment, required: true, summary: "the time"},
+			{name: "time", kind: moment, required: true, summary: "the time in RFC 3339"},
 		}},
-		{at: "POST /check", summary: "Verify that the database is whole and its indexes fit its memories", reply: engine.Report{}, admin: true, whole: true, stream: true, handle: check, params: []param{
-			{name: "deep", kind: flag, summary: "also search a sample of vectors by the index and exactly"},
+		{at: "POST /check", summary: "Verify the database and its indexes", reply: engine.Report{}, admin: true, whole: true, stream: true, handle: check, params: []param{
+			{name: "deep", kind: flag, summary: "also compare searches of the vector index with exact ones"},
 		}},
-		{at: "POST /compact", summary: "Give room on the disk back now", reply: exchange.Compacted{}, admin: true, whole: true, stream: true, handle: compact},
-		{at: "POST /rebuild/{index}", summary: "Make an index anew: text, vectors, graph or all", reply: exchange.Rebuilt{}, lines: true, admin: true, whole: true, handle: rebuild},
-		{at: "POST /embed", summary: "Embed the memories that have no vector yet", reply: embedded{}, admin: true, whole: true, stream: true, handle: embed, params: []param{
-			{name: "limit", kind: count, summary: "at most so many, 0: all"},
+		{at: "POST /compact", summary: "Free disk space that no live data uses", reply: exchange.Compacted{}, admin: true, whole: true, stream: true, handle: compact},
+		{at: "POST /rebuild/{index}", path: []param{{name: "index", kind: text, values: indexes, summary: "the index"}}, summary: "Rebuild an index", reply: exchange.Rebuilt{}, lines: true, admin: true, whole: true, handle: rebuild},
+		{at: "POST /embed", summary: "Embed memories that have no vector", reply: embedded{}, admin: true, whole: true, stream: true, handle: embed, params: []param{
+			{name: "limit", kind: count, summary: "the largest number of memories; 0, the default, means all"},
 		}},
-		{at: "POST /reset", summary: "Delete everything: memories, history, keys and values", reply: deletedOne, admin: true, whole: true, stream: true, handle: reset, params: []param{confirmed}},
-		{at: "GET /log", summary: "List what was committed, in its order", reply: wal.Change{}, lines: true, handle: tail, params: inAll(
-			param{name: "from", kind: lsn, summary: "the LSN of the first commit; the oldest that the log has where it is left out"},
-			param{name: "limit", kind: count, summary: "no more than so many changes, 0: all"},
-			param{name: "follow", kind: flag, summary: "go on with what is committed later, until the client leaves"},
-			param{name: "accesses", kind: flag, summary: "also how often recalls have found each memory"},
+		{at: "POST /reset", summary: "Delete everything in the database", reply: deletedOne, admin: true, whole: true, stream: true, handle: reset, params: []param{confirmed}},
+		{at: "GET /log", summary: "List committed changes in their order", reply: wal.ChangeLine{}, lines: true, handle: tail, params: inAll(
+			param{name: "from", kind: lsn, summary: "the LSN of the first commit; the default is the oldest in the log"},
+			param{name: "limit", kind: count, summary: "the largest number of changes; 0, the default, returns all"},
+			param{name: "follow", kind: flag, summary: "continue with later commits until the client disconnects"},
+			param{name: "accesses", kind: flag, summary: "include how often recalls have found each memory"},
 		)},
 	}
 }
@@ -80,14 +85,12 @@ func compact(a *ask) error {
 }
 
 func rebuild(a *ask) error {
-	all := []string{engine.IndexText, engine.IndexVectors, engine.IndexGraph}
-	index := a.id("index")
+	all := []string{a.id("index")}
 	switch {
-	case index == engine.IndexAll:
-	case !slices.Contains(all, index):
-		return invalid("rebuild", "there is no such index", "there are text, vectors, graph and all")
-	default:
-		all = []string{index}
+	case all[0] == engine.IndexAll:
+		all = slices.DeleteFunc(slices.Clone(indexes), func(index string) bool { return index == engine.IndexAll })
+	case !slices.Contains(indexes, all[0]):
+		return invalid("rebuild", "there is no such index", "there are "+strings.Join(indexes, ", "))
 	}
 	return a.list(func(s *stream) error {
 		for _, index := range all {
@@ -133,6 +136,9 @@ func tail(a *ask) error {
 	}
 	o := &engine.ChangesOptions{Scope: c.scopes[0], Follow: value[bool](a, "follow"), WithAccesses: value[bool](a, "accesses")}
 	limit := value[int](a, "limit")
+	if o.Follow && a.WantsArray() {
+		return invalid("follow the log", "the list does not end, so it cannot be one JSON object", "accept application/x-ndjson")
+	}
 	return a.list(func(s *stream) error {
 		if o.Follow {
 			a.Idles()

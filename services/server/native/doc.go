@@ -24,12 +24,16 @@ const base = "/memdb/v1"
 // New returns the dialect.
 func New() *server.Dialect {
 	d := &server.Dialect{Name: "memdb", Prefixes: []string{base + "/"}}
-	for _, family := range [][]route{
-		memories(), recalls(), values(), noteRoutes(), sessionRoutes(), graphRoutes(), graphQueries(), graphData(),
-		usageRoutes(), owners(), factRoutes(), ageing(), database(), transfers(),
+	for _, family := range []struct {
+		tag    string
+		routes []route
+	}{
+		{"memories", memories()}, {"recall", recalls()}, {"values", values()}, {"notes", noteRoutes()}, {"sessions", sessionRoutes()},
+		{"graph", graphRoutes()}, {"graph", graphQueries()}, {"graph", graphData()}, {"usage", usageRoutes()}, {"owners", owners()},
+		{"facts", factRoutes()}, {"ageing", ageing()}, {"database", database()}, {"transfer", transfers()},
 	} {
-		for i := range family {
-			d.Routes = append(d.Routes, family[i].route())
+		for _, r := range family.routes {
+			d.Routes = append(d.Routes, r.route(family.tag))
 		}
 	}
 	return d

@@ -12,16 +12,16 @@ import (
 
 func factRoutes() []route {
 	return []route{
-		{at: "POST /facts", summary: "Take the facts out of what was said", body: said{}, reply: factsAdded{}, stream: true, handle: withFacts(addFacts), params: inScope(filtered)},
-		{at: "GET /facts", summary: "List the facts of a scope, or with query find those that fit it", reply: factItem{}, lines: true, handle: withFacts(listFacts), params: inScope(
-			param{name: "query", kind: text, summary: "those that fit this query, the best first"}, filtered, upTo,
-			param{name: "after", kind: text, summary: "the page behind another one, without a query"},
+		{at: "POST /facts", summary: "Extract facts from a conversation and store them", body: said{}, reply: factsAdded{}, stream: true, handle: withFacts(addFacts), params: inScope(filtered)},
+		{at: "GET /facts", summary: "List the facts of a scope, or with query search them", reply: factItem{}, lines: true, handle: withFacts(listFacts), params: inScope(
+			param{name: "query", kind: text, summary: "find the facts that match this query, best first"}, filtered, upTo,
+			param{name: "after", kind: text, summary: "the cursor: next of the previous page; not with a query"},
 		)},
 		{at: "DELETE /facts", summary: "Delete the facts of a scope; their history stays", reply: deletedOne, handle: withFacts(deleteFacts), params: inScope()},
 		{at: "GET /facts/{id}", summary: "Show a fact", reply: factItem{}, handle: withFacts(getFact), params: inScope()},
 		{at: "PUT /facts/{id}", summary: "Change the text of a fact", body: factText{}, reply: factItem{}, handle: withFacts(changeFact), params: inScope()},
 		{at: "DELETE /facts/{id}", summary: "Delete a fact; its history stays", reply: deletedOne, handle: withFacts(deleteFact), params: inScope()},
-		{at: "GET /facts/{id}/history", summary: "List what happened to a fact, also to a deleted one", reply: factEvent{}, lines: true, handle: withFacts(factHistory), params: inScope()},
+		{at: "GET /facts/{id}/history", summary: "List the history of a fact, also of a deleted one", reply: factEvent{}, lines: true, handle: withFacts(factHistory), params: inScope()},
 		{at: "POST /facts/reset", summary: "Delete the facts of everyone, with their history", reply: deletedOne, admin: true, whole: true, handle: withFacts(resetFacts), params: []param{confirmed}},
 	}
 }
@@ -79,7 +79,7 @@ type (
 		Timestamp string  `json:"timestamp"`
 	}
 	factText struct {
-		Text string `json:"text"`
+		Text string `json:"text" openapi:"required"`
 	}
 )
 

@@ -8,27 +8,27 @@ import (
 	"github.com/seed-7aedc3ff/memdb/graph"
 )
 
-var strictEnds = param{name: "strict", kind: flag, summary: "refuse relations to entities that are not there"}
+var strictEnds = param{name: "strict", kind: flag, summary: "refuse relations to entities that do not exist"}
 
 func graphRoutes() []route {
 	return []route{
-		{at: "POST /graph/entities", summary: "Add an entity with relations, or change the one with its ID", body: graph.Given{}, reply: graph.Added{}, status: http.StatusCreated, handle: addEntity, params: ofOwner(strictEnds)},
+		{at: "POST /graph/entities", summary: "Add an entity with relations, or update the entity with the same ID", body: graph.Given{}, reply: graph.Added{}, status: http.StatusCreated, handle: addEntity, params: ofOwner(strictEnds)},
 		{at: "GET /graph/entities", summary: "List entities", reply: graph.FoundLine{}, lines: true, handle: listEntities, params: ofOwner(
-			param{name: "type", kind: text, summary: "of this type"},
-			param{name: "name_prefix", kind: text, summary: "with a name or an alias that begins so"}, asOf, upTo, after, wholeOf,
+			param{name: "type", kind: text, summary: "only entities of this type"},
+			param{name: "name_prefix", kind: text, summary: "only entities with a name or an alias that begins with this text"}, asOf, upTo, after, wholeOf,
 		)},
 		{at: "GET /graph/entities/{id}", summary: "Show an entity and up to 1,000 of its relations", reply: graph.EntityLine{}, handle: getEntity, params: ofOwner(stateParams...)},
 		{at: "DELETE /graph/entities/{id}", summary: "Delete an entity with its relations and links", reply: entityDeleted{}, handle: deleteEntity, params: ofOwner()},
-		{at: "POST /graph/relations", summary: "Add a relation, or change the one with its ID or triple", body: relation{}, reply: graph.Related{}, status: http.StatusCreated, handle: relate, params: ofOwner(strictEnds)},
-		{at: "DELETE /graph/relations", summary: "End a relation; it is still there as of earlier LSNs", reply: ended{}, handle: endRelation, params: ofOwner(
-			param{name: "from", kind: text, required: true, summary: "the entity that it goes from"},
-			param{name: "relation", kind: text, required: true, summary: "its type"},
-			param{name: "to", kind: text, required: true, summary: "the entity that it goes to"},
-			param{name: "id", kind: text, summary: "its ID; without it, the triple names it"},
+		{at: "POST /graph/relations", summary: "Add a relation, or update the relation with the same ID or triple", body: relation{}, reply: graph.Related{}, status: http.StatusCreated, handle: relate, params: ofOwner(strictEnds)},
+		{at: "DELETE /graph/relations", summary: "End a relation; earlier states still have it", reply: ended{}, handle: endRelation, params: ofOwner(
+			param{name: "from", kind: text, required: true, summary: "the ID of the entity at the start"},
+			param{name: "relation", kind: text, required: true, summary: "the type of the relation"},
+			param{name: "to", kind: text, required: true, summary: "the ID of the entity at the end"},
+			param{name: "id", kind: text, summary: "the ID of the relation; the default is the relation with this triple"},
 		)},
 		{at: "PUT /graph/entities/{id}/memories/{memory}", summary: "Link an entity to a memory of its owner", reply: linked{}, handle: linkMemory, params: ofOwner()},
 		{at: "DELETE /graph/entities/{id}/memories/{memory}", summary: "Remove the link of an entity to a memory", reply: linked{}, handle: unlinkMemory, params: ofOwner()},
-		{at: "POST /graph/entities/{id}/merge", summary: "Merge another entity into one, which takes its relations, names and links", body: mergeFrom{}, reply: graph.Merged{}, handle: mergeEntities, params: ofOwner()},
+		{at: "POST /graph/entities/{id}/merge", summary: "Merge another entity into this one, with its relations, names and links", body: mergeFrom{}, reply: graph.Merged{}, handle: mergeEntities, params: ofOwner()},
 		{at: "POST /graph/entities/{id}/unmerge", summary: "Undo the merge of an entity into another", reply: graph.Merged{}, handle: unmergeEntity, params: ofOwner()},
 	}
 }
@@ -109,9 +109,9 @@ func deleteEntity(a *ask) error {
 
 type relation struct {
 	ID         string          `json:"id"`
-	From       string          `json:"from"`
-	Relation   string          `json:"relation"`
-	To         string          `json:"to"`
+	From       string          `json:"from" openapi:"required"`
+	Relation   string          `json:"relation" openapi:"required"`
+	To         string          `json:"to" openapi:"required"`
 	Properties json.RawMessage `json:"properties"`
 	ValidFrom  exchange.Time   `json:"valid_from"`
 	ValidTo    exchange.Time   `json:"valid_to"`
@@ -171,7 +171,7 @@ func unlinkMemory(a *ask) error {
 }
 
 type mergeFrom struct {
-	From string `json:"from"` // the entity that goes
+	From string `json:"from" openapi:"required"` // the entity that goes
 }
 
 func mergeEntities(a *ask) error {

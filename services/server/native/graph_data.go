@@ -12,15 +12,15 @@ import (
 
 func graphData() []route {
 	return []route{
-		{at: "GET /graph/export", summary: "Write the graph as jsonl, dot or graphml", media: "application/octet-stream", stream: true, handle: exportGraph, params: ofOwner(
-			param{name: "format", kind: text, summary: "jsonl, dot or graphml; jsonl where it is left out"},
+		{at: "GET /graph/export", summary: "Write the graph as jsonl, dot or graphml", media: []string{linesOfJSON, "text/vnd.graphviz", "application/xml"}, stream: true, handle: exportGraph, params: ofOwner(
+			param{name: "format", kind: text, values: []string{"jsonl", "dot", "graphml"}, summary: "the format; the default is jsonl"},
 		)},
-		{at: "GET /graph/entities/{id}/picture", summary: "Draw the neighbourhood of an entity", media: "image/svg+xml", handle: drawEntity, params: inState(
-			param{name: "depth", kind: count, summary: "so many relations away at most, 1 where it is left out"},
-			param{name: "limit", kind: count, summary: "at most so many entities, up to 500; 40 where it is left out"},
+		{at: "GET /graph/entities/{id}/picture", summary: "Draw the neighbourhood of an entity", media: []string{"image/svg+xml"}, handle: drawEntity, params: inState(
+			param{name: "depth", kind: count, summary: "the largest number of relations from the start; the default is 1"},
+			param{name: "limit", kind: count, summary: "the largest number of entities, up to 500; the default is 40"},
 		)},
-		{at: "POST /graph/extract", summary: "Link memories to the people, places, dates and handles in their texts", reply: engine.Extracted{}, stream: true, handle: extractEntities, params: inAll(
-			param{name: "again", kind: flag, summary: "from memories that are linked already, too"},
+		{at: "POST /graph/extract", summary: "Link memories to the people, places, dates and handles that their texts mention", reply: engine.Extracted{}, stream: true, handle: extractEntities, params: inAll(
+			param{name: "again", kind: flag, summary: "also read memories that are already linked"},
 		)},
 	}
 }

@@ -12,17 +12,17 @@ import (
 // stateParams say which state of the graph is seen, and how much is looked at.
 var stateParams = []param{
 	asOf,
-	{name: "at", kind: moment, summary: "only relations that were true at this time"},
-	{name: "max_nodes", kind: count, summary: "look at no more entities; 1,000,000 where it is left out"},
-	{name: "max_edges", kind: count, summary: "look at no more relations; 10,000,000 where it is left out"},
+	{name: "at", kind: moment, summary: "only relations that were valid at this time"},
+	{name: "max_nodes", kind: count, summary: "the largest number of entities that the query reads; the default is 1,000,000"},
+	{name: "max_edges", kind: count, summary: "the largest number of relations that the query reads; the default is 10,000,000"},
 }
 
 var (
-	most         = param{name: "limit", kind: count, summary: "at most so many, 0: all"}
-	nearest      = param{name: "limit", kind: count, summary: "at most so many, 10 where it is left out"}
-	hops         = param{name: "hops", kind: count, summary: "so many relations away at most, 1 where it is left out"}
-	alongType    = param{name: "relation", kind: text, summary: "along relations of this type; inverse:T goes along those of type T backwards"}
-	ofEntityType = param{name: "type", kind: text, summary: "entities of this type"}
+	most         = param{name: "limit", kind: count, summary: "the largest number of results; 0, the default, returns all"}
+	nearest      = param{name: "limit", kind: count, summary: "the largest number of results; the default is 10"}
+	hops         = param{name: "hops", kind: count, summary: "the largest number of relations from the start; the default is 1"}
+	alongType    = param{name: "relation", kind: text, summary: "only relations of this type; inverse:T follows those of type T backwards"}
+	ofEntityType = param{name: "type", kind: text, summary: "only entities of this type"}
 )
 
 // inState are parameters of a query of the graph.
@@ -30,36 +30,36 @@ func inState(more ...param) []param { return append(ofOwner(stateParams...), mor
 
 func graphQueries() []route {
 	return []route{
-		{at: "GET /graph/entities/{id}/around", summary: "List the entities around one, breadth first in both directions", reply: graph.FoundLine{}, lines: true, handle: queryGraph, params: inState(
-			param{name: "depth", kind: count, summary: "so many relations away at most, 2 where it is left out"},
+		{at: "GET /graph/entities/{id}/around", summary: "List the entities around an entity, breadth first in both directions", reply: graph.FoundLine{}, lines: true, handle: queryGraph, params: inState(
+			param{name: "depth", kind: count, summary: "the largest number of relations from the start; the default is 2"},
 		)},
-		{at: "GET /graph/entities/{id}/find", summary: "List the entities that one has relations to", reply: graph.FoundLine{}, lines: true, handle: findEntities, params: inState(alongType, hops, most)},
-		{at: "GET /graph/match", summary: "List the ways that fit a pattern", reply: graph.MatchLine{}, lines: true, handle: matchGraph, params: inState(
-			param{name: "from_type", kind: text, summary: "it begins with an entity of this type"},
-			param{name: "from_name", kind: text, summary: "it begins with an entity of this name or alias"}, alongType,
-			param{name: "to_type", kind: text, summary: "it ends with an entity of this type"},
-			param{name: "to_name", kind: text, summary: "it ends with an entity of this name or alias"}, hops, most,
+		{at: "GET /graph/entities/{id}/find", summary: "List the entities that relations lead to", reply: graph.FoundLine{}, lines: true, handle: findEntities, params: inState(alongType, hops, most)},
+		{at: "GET /graph/match", summary: "List the paths that match a pattern", reply: graph.MatchLine{}, lines: true, handle: matchGraph, params: inState(
+			param{name: "from_type", kind: text, summary: "only paths that start with an entity of this type"},
+			param{name: "from_name", kind: text, summary: "only paths that start with an entity of this name or alias"}, alongType,
+			param{name: "to_type", kind: text, summary: "only paths that end with an entity of this type"},
+			param{name: "to_name", kind: text, summary: "only paths that end with an entity of this name or alias"}, hops, most,
 		)},
-		{at: "GET /graph/path", summary: "List the relations of a shortest way between two entities", reply: hop{}, lines: true, handle: pathOf, params: inState(
-			param{name: "from", kind: text, required: true, summary: "the entity that it begins with"},
-			param{name: "to", kind: text, required: true, summary: "the entity that it ends with"},
+		{at: "GET /graph/path", summary: "List the relations of a shortest path between two entities", reply: hop{}, lines: true, handle: pathOf, params: inState(
+			param{name: "from", kind: text, required: true, summary: "the ID of the entity at the start"},
+			param{name: "to", kind: text, required: true, summary: "the ID of the entity at the end"},
 		)},
-		{at: "GET /graph/rank", summary: "List the entities nearest to some, by personalised PageRank", reply: rankedEntity{}, lines: true, handle: rankEntities, params: inState(
-			param{name: "id", kind: text, required: true, repeated: true, summary: "an entity to begin from"}, nearest,
+		{at: "GET /graph/rank", summary: "List the entities nearest to some by personalised PageRank", reply: rankedEntity{}, lines: true, handle: rankEntities, params: inState(
+			param{name: "id", kind: text, required: true, repeated: true, summary: "the ID of an entity to start from"}, nearest,
 		)},
-		{at: "GET /graph/components", summary: "List the parts of the graph that no relation connects", reply: component{}, lines: true, handle: components, params: inState()},
-		{at: "GET /graph/lookup", summary: "List the entities with a name or an alias like one", reply: namedEntity{}, lines: true, handle: lookup, params: ofOwner(
-			param{name: "name", kind: text, required: true, summary: "the name"}, ofEntityType, nearest,
+		{at: "GET /graph/components", summary: "List the connected components of a graph", reply: component{}, lines: true, handle: components, params: inState()},
+		{at: "GET /graph/lookup", summary: "List entities with a similar name or alias", reply: namedEntity{}, lines: true, handle: lookup, params: ofOwner(
+			param{name: "name", kind: text, required: true, summary: "the name to look up"}, ofEntityType, nearest,
 		)},
-		{at: "GET /graph/degrees", summary: "List the entities that have the most relations", reply: graph.Degree{}, lines: true, handle: degrees, params: inState(
-			ofEntityType, param{name: "relation", kind: text, summary: "relations of this type"}, nearest,
+		{at: "GET /graph/degrees", summary: "List the entities with the most relations", reply: graph.Degree{}, lines: true, handle: degrees, params: inState(
+			ofEntityType, param{name: "relation", kind: text, summary: "only relations of this type"}, nearest,
 		)},
-		{at: "GET /graph/counts", summary: "List how many entities and relations there are of each type", reply: typeCount{}, lines: true, handle: typeCounts, params: inState()},
-		{at: "GET /graph/duplicates", summary: "List pairs of entities that may be one", reply: graph.Duplicate{}, lines: true, handle: duplicates, params: ofOwner(
-			param{name: "limit", kind: count, summary: "at most so many, 100 where it is left out"},
-			param{name: "min_score", kind: number, summary: "of this score at least, above 0 and up to 1; 0.5 where it is left out"},
+		{at: "GET /graph/counts", summary: "Count entities and relations by type", reply: typeCount{}, lines: true, handle: typeCounts, params: inState()},
+		{at: "GET /graph/duplicates", summary: "List pairs of entities that may be duplicates", reply: graph.Duplicate{}, lines: true, handle: duplicates, params: ofOwner(
+			param{name: "limit", kind: count, summary: "the largest number of results; the default is 100"},
+			param{name: "min_score", kind: number, summary: "the least score, above 0 and up to 1; the default is 0.5"},
 		)},
-		{at: "GET /graph/stats", summary: "Show how much a graph holds", reply: graph.Stats{}, handle: graphStats, params: ofOwner()},
+		{at: "GET /graph/stats", summary: "Show statistics of a graph", reply: graph.Stats{}, handle: graphStats, params: ofOwner()},
 	}
 }
 

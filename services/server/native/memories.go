@@ -15,38 +15,39 @@ import (
 )
 
 var (
-	withVectors = param{name: "vectors", kind: flag, summary: "with the vectors"}
-	filtered    = param{name: "filter", kind: chosen, summary: "only what fits this filter, in words or in JSON"}
-	upsert      = param{name: "upsert", kind: flag, summary: "change the memory that has the ID already"}
-	noDedup     = param{name: "no_dedup", kind: flag, summary: "store a text that is there already once more"}
+	withVectors = param{name: "vectors", kind: flag, summary: "add the vectors"}
+	filtered    = param{name: "filter", kind: chosen, summary: "only memories that satisfy this filter, as text or as JSON: see the schema Filter", example: `kind = fact and importance >= 0.5`}
+	groupings   = []string{string(memory.GroupUser), string(memory.GroupAgent), string(memory.GroupOwner), string(memory.GroupRun)}
+	upsert      = param{name: "upsert", kind: flag, summary: "update the memory with the same ID"}
+	noDedup     = param{name: "no_dedup", kind: flag, summary: "store a text again that is already stored"}
 )
 
 func memories() []route {
 	return []route{
-		{at: "POST /memories", summary: "Store a memory, and with session append it to one", body: exchange.Record{}, reply: exchange.StoredInSession{}, status: http.StatusCreated, handle: storeOne, params: []param{
+		{at: "POST /memories", summary: "Store a memory, and with session append it to a session", body: exchange.Record{}, reply: exchange.StoredInSession{}, status: http.StatusCreated, kept: true, handle: storeOne, params: []param{
 			upsert, noDedup,
-			{name: "session", kind: text, summary: "append it to this session, too, which is then its run"},
-			{name: "channel", kind: text, summary: "the channel of the session"},
+			{name: "session", kind: text, summary: "also append the memory to this session, which becomes its run"},
+			{name: "channel", kind: text, summary: "the channel of the session; only with session"},
 		}},
-		{at: "POST /memories/batch", summary: "Store many memories in one commit, all or none", body: batch{}, reply: batchStored{}, handle: storeMany, params: []param{
-			upsert, noDedup, {name: "skip_invalid", kind: flag, summary: "store those that are valid, and say of the others why not"},
+		{at: "POST /memories/batch", summary: "Store many memories in one commit: all or none", body: batch{}, reply: batchStored{}, handle: storeMany, params: []param{
+			upsert, noDedup, {name: "skip_invalid", kind: flag, summary: "store the valid memories, and report why the others are invalid"},
 		}},
-		{at: "GET /memories", summary: "List memories in an order", reply: exchange.Record{}, lines: true, merge: mergeMemories, handle: listMemories, params: inAll(
+		{at: "GET /memories", summary: "List memories", reply: exchange.Record{}, lines: true, merge: mergeMemories, handle: listMemories, params: inAll(
 			filtered, upTo, after, wholeOf, withVectors,
-			param{name: "order_by", kind: text, summary: "by this field, as a filter names it; the order of storing where it is left out"},
-			param{name: "descending", kind: flag, summary: "the last first"},
+			param{name: "order_by", kind: text, summary: "the field to sort by, as in filters; the default is the order of storing"},
+			param{name: "descending", kind: flag, summary: "list in descending order"},
 		)},
-		{at: "DELETE /memories", summary: "Delete what fits a filter, or all of a scope with all=true", reply: exchange.Deleted{}, handle: deleteMany, params: inAll(
-			filtered, param{name: "all", kind: flag, summary: "all of the scope, where no filter is given"},
+		{at: "DELETE /memories", summary: "Delete the memories that match a filter, or with all=true all of a scope", reply: exchange.Deleted{}, handle: deleteMany, params: inAll(
+			filtered, param{name: "all", kind: flag, summary: "delete all memories of the scope; required without a filter"},
 		)},
 		{at: "GET /count", summary: "Count memories", reply: counted{}, merge: server.Sum, handle: countMemories, params: inAll(filtered)},
-		{at: "GET /groups", summary: "List users, agents, owners or runs with their numbers of memories", reply: memory.GroupSize{}, lines: true, merge: mergeGroups, handle: groupMemories, params: inAll(
-			param{name: "by", kind: text, summary: "user, agent, owner or run; owner where it is left out"},
+		{at: "GET /groups", summary: "Count memories by user, agent, owner or run", reply: memory.GroupSize{}, lines: true, merge: mergeGroups, handle: groupMemories, params: inAll(
+			param{name: "by", kind: text, values: groupings, summary: "what to group by; the default is owner, a pair of a user and an agent"},
 		)},
 		{at: "GET /memories/{id}", summary: "Show a memory", reply: exchange.Record{}, handle: getMemory, params: inScope(withVectors)},
 		{at: "PATCH /memories/{id}", summary: "Change a memory", body: change{}, reply: exchange.Record{}, handle: changeMemory, params: inScope()},
 		{at: "DELETE /memories/{id}", summary: "Delete a memory; its history stays", reply: exchange.Deleted{}, handle: deleteMemory, params: inScope()},
-		{at: "GET /memories/{id}/history", summary: "List what happened to a memory, also to a deleted one", reply: exchange.Past{}, lines: true, handle: historyOf, params: inScope()},
+		{at: "GET /memories/{id}/history", summary: "List the history of a memory, also of a deleted one", reply: exchange.Past{}, lines: true, handle: historyOf, params: inScope()},
 	}
 }
 
@@ -114,7 +115,7 @@ func statusOf(s memory.Stored) int {
 
 // batch is the body of a store of many.
 type batch struct {
-	Memories strict[exchange.Record] `json:"memories"`
+	Memories strict[exchange.Record] `json:"memories" openapi:"required"`
 }
 
 // batchStored says of each memory of a batch what became of it.

@@ -17,7 +17,7 @@ import (
 
 // A partList is the list of one shard.
 type partList[T any] struct {
-	end
+	server.ListEnd
 	shard int
 	lines []T
 }
@@ -32,7 +32,7 @@ func listsOf[T any](p *server.Parts) ([]partList[T], error) {
 	for i, part := range parts {
 		l := &lists[i]
 		lines, last := part.LinesOf()
-		if err := json.Unmarshal(last, &l.end); err != nil || !l.End {
+		if err := json.Unmarshal(last, &l.ListEnd); err != nil || !l.End {
 			return nil, server.Fail(statusCut, "failed", "the list of shard %d was cut off", part.Shard)
 		}
 		l.shard, l.lines = part.Shard, make([]T, len(lines))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
+	"github.com/seed-7aedc3ff/memdb/internal/wiretest"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
@@ -24,6 +26,8 @@ type fixture struct {
 	s    *server.Server
 	h    http.Handler
 	keys *apikeys.Keys
+	doc  any            // the OpenAPI document
+	mux  *http.ServeMux // which knows the routes
 }
 
 func newFixture(t testing.TB, withKeys bool) *fixture {
@@ -41,6 +45,48 @@ func newFixture(t testing.TB, withKeys bool) *fixture {
 	return f
 }
 
+// documented holds an answer to the document: its status, its media type and its JSON.
+func (f *fixture) documented(r *http.Request, w *httptest.ResponseRecorder) {
+	f.t.Helper()
+	if f.mux == nil {
+		b, err := f.s.OpenAPI()
+		testdb.NoError(f.t, err)
+		testdb.NoError(f.t, json.Unmarshal(b, &f.doc))
+		f.mux = http.NewServeMux()
+		for _, r := range f.s.Routes() {
+			f.mux.Handle(r.Pattern, http.NotFoundHandler())
+		}
+	}
+	_, pattern := f.mux.Handler(r)
+	method, path, found := strings.Cut(pattern, " ")
+	if !found || w.Code == http.StatusNoContent {
+		return // what no route takes
+	}
+	status, media := strconv.Itoa(w.Code), w.Header().Get("Content-Type")
+	if w.Code >= http.StatusBadRequest {
+		status = "default"
+	}
+	response := wiretest.At(f.t, pattern, f.doc, "paths", path, strings.ToLower(method), "responses", status)
+	media, _, _ = strings.Cut(media, ";")
+	content := response.At(f.t, "content", media)
+	switch {
+	case media == "application/json":
+		f.fits(r, content.At(f.t, "schema"), w.Body.Bytes())
+	case media == "application/x-ndjson" && !strings.Contains(path, "export"):
+		lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
+		for _, l := range lines[:len(lines)-1] {
+			f.fits(r, content.At(f.t, "schema", "properties", "items", "items"), []byte(l))
+		}
+	}
+}
+
+func (f *fixture) fits(r *http.Request, s *wiretest.Schema, body []byte) {
+	f.t.Helper()
+	if err := s.Check(bytes.Replace(body, []byte(`,"repeated":true`), nil, 1)); err != nil { // which any answer may have
+		f.t.Errorf("%s %s: the answer is not as the document has it: %v", r.Method, r.URL, err)
+	}
+}
+
 // do sends a request past the network, with a key or without one.
 func (f *fixture) do(key, method, target, body string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, base+target, strings.NewReader(body))
@@ -49,6 +95,7 @@ func (f *fixture) do(key, method, target, body string) *httptest.ResponseRecorde
 	}
 	w := httptest.NewRecorder()
 	f.h.ServeHTTP(w, r)
+	f.documented(r, w)
 	return w
 }
 
@@ -385,7 +432,7 @@ func TestOpenAPI(t *testing.T) {
 			t.Errorf("the document refers to %s, which it lacks", name)
 		}
 	}
-	for _, key := range []string{`"stored_confidence"`, `"valid_from"`, `"operationId":"get_memdb_v_memories_id"`} {
+	for _, key := range []string{`"stored_confidence"`, `"valid_from"`, `"operationId":"get_memdb_v1_memories_id"`} {
 		if !strings.Contains(w.Body.String(), key) {
 			t.Errorf("the document lacks %s", key)
 		}

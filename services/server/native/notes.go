@@ -15,40 +15,40 @@ import (
 var deletedOne = exchange.Deleted{}
 
 // asOf is the parameter of a past state.
-var asOf = param{name: "as_of", kind: lsn, summary: "as it was recorded at this LSN; now where it is left out"}
+var asOf = param{name: "as_of", kind: lsn, summary: "the LSN of an earlier state; the default is the newest state"}
 
 func noteRoutes() []route {
 	return []route{
 		{at: "POST /notes", summary: "Store a note or an archive under a new name", body: newNote{}, reply: notes.Line{}, status: http.StatusCreated, handle: addNote, params: ofOwner()},
-		{at: "GET /notes", summary: "List notes and archives, or with query rank them by BM25", reply: notes.Line{}, lines: true, handle: listNotes, params: ofOwner(
-			param{name: "query", kind: text, summary: "rank them by this query, with their scores"},
-			param{name: "limit", kind: count, summary: "at most so many of a query, 0: every match"}, asOf,
+		{at: "GET /notes", summary: "List notes and archives, or with query rank them", reply: notes.Line{}, lines: true, handle: listNotes, params: ofOwner(
+			param{name: "query", kind: text, summary: "rank the notes by this query and add scores"},
+			param{name: "limit", kind: count, summary: "the largest number of results of a query; 0, the default, returns all"}, asOf,
 		)},
-		{at: "GET /notes/{name}", summary: "Show the note of a name or an alias", reply: notes.Line{}, handle: getNote, params: ofOwner(asOf)},
+		{at: "GET /notes/{name}", summary: "Show a note by its name or an alias", reply: notes.Line{}, handle: getNote, params: ofOwner(asOf)},
 		{at: "PUT /notes/{name}", summary: "Replace the content of a note", body: noteContent{}, reply: notes.Line{}, handle: writeNote, params: ofOwner()},
-		{at: "DELETE /notes/{name}", summary: "Delete a note with all of its names", reply: deletedOne, handle: removeNote, params: ofOwner()},
-		{at: "POST /notes/{name}/rename", summary: "Give a note another canonical name", body: noteRename{}, reply: notes.Line{}, handle: renameNote, params: ofOwner()},
-		{at: "POST /notes/{name}/alias", summary: "Give a note one more name", body: noteAlias{}, reply: notes.Line{}, handle: aliasNote, params: ofOwner()},
+		{at: "DELETE /notes/{name}", summary: "Delete a note and all its names", reply: deletedOne, handle: removeNote, params: ofOwner()},
+		{at: "POST /notes/{name}/rename", summary: "Rename a note", body: noteRename{}, reply: notes.Line{}, handle: renameNote, params: ofOwner()},
+		{at: "POST /notes/{name}/alias", summary: "Add an alias to a note", body: noteAlias{}, reply: notes.Line{}, handle: aliasNote, params: ofOwner()},
 	}
 }
 
 type newNote struct {
-	Name    string      `json:"name"`
-	Content string      `json:"content"`
+	Name    string      `json:"name" openapi:"required"`
+	Content string      `json:"content" openapi:"required"`
 	Kind    memory.Kind `json:"kind"` // note or archive; note where it is left out
 }
 
 type noteContent struct {
-	Content string `json:"content"`
+	Content string `json:"content" openapi:"required"`
 }
 
 type noteRename struct {
-	To   string `json:"to"`
+	To   string `json:"to" openapi:"required"`
 	Keep bool   `json:"keep"` // the old name as an alias
 }
 
 type noteAlias struct {
-	Alias string `json:"alias"`
+	Alias string `json:"alias" openapi:"required"`
 }
 
 // note answers what a call does with a note of the owner.

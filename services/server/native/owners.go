@@ -11,22 +11,22 @@ import (
 )
 
 // confirmed is the parameter of what cannot be taken back.
-var confirmed = param{name: "yes", kind: flag, summary: "yes, all of it: there is no way back"}
+var confirmed = param{name: "yes", kind: flag, summary: "confirm a call that cannot be undone; it must be true"}
 
 func owners() []route {
 	return []route{
 		{at: "GET /agents", summary: "List the agents that have a manifest", reply: usage.AgentLine{}, lines: true, admin: true, merge: mergeLines(byAgent), handle: listAgents},
 		{at: "GET /agents/{id}", summary: "Show the manifest of an agent", reply: usage.AgentLine{}, admin: true, handle: getAgent},
 		{at: "PUT /agents/{id}", summary: "Store the manifest of an agent", body: manifest{}, reply: usage.AgentLine{}, admin: true, handle: putAgent},
-		{at: "DELETE /agents/{id}", summary: "Delete an agent with all it has", reply: exchange.AgentDeleted{}, admin: true, whole: true, stream: true, handle: deleteAgent, params: []param{confirmed}},
-		{at: "GET /users", summary: "List the users that have something", reply: exchange.User{}, lines: true, admin: true, merge: mergeLines(byUser), handle: listUsers},
-		{at: "GET /users/{user}", summary: "Show how much a user has, over all agents", reply: exchange.User{}, admin: true, handle: getUser},
-		{at: "DELETE /users/{user}", summary: "Delete a user with all it has, over all agents", reply: exchange.UserDeleted{}, admin: true, stream: true, handle: deleteUser, params: []param{confirmed}},
-		{at: "POST /erase", summary: "Leave no trace of a memory, an agent or a user in the files", reply: engine.EraseReport{}, admin: true, stream: true, handle: erase, params: []param{
-			{name: "user", kind: text, summary: "of this user"},
-			{name: "agent", kind: text, summary: "of this agent"},
+		{at: "DELETE /agents/{id}", summary: "Delete an agent and all its data", reply: exchange.AgentDeleted{}, admin: true, whole: true, stream: true, handle: deleteAgent, params: []param{confirmed}},
+		{at: "GET /users", summary: "List the users that have data", reply: exchange.User{}, lines: true, admin: true, merge: mergeLines(byUser), handle: listUsers},
+		{at: "GET /users/{user}", summary: "Show how much a user has over all agents", reply: exchange.User{}, admin: true, handle: getUser},
+		{at: "DELETE /users/{user}", summary: "Delete a user and all its data, over all agents", reply: exchange.UserDeleted{}, admin: true, stream: true, handle: deleteUser, params: []param{confirmed}},
+		{at: "POST /erase", summary: "Erase a memory, an agent or a user from all files", reply: engine.EraseReport{}, admin: true, stream: true, handle: erase, params: []param{
+			{name: "user", kind: text, summary: "the user"},
+			{name: "agent", kind: text, summary: "the agent"},
 			{name: "id", kind: text, summary: "only the memory with this ID"},
-			{name: "dry_run", kind: flag, summary: "erase nothing; say how much there is"},
+			{name: "dry_run", kind: flag, summary: "erase nothing, and report how much there is"},
 			confirmed,
 		}},
 	}

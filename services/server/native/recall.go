@@ -9,8 +9,8 @@ import (
 
 func recalls() []route {
 	return []route{
-		{at: "POST /recall", summary: "Find the memories that fit a query, best first", body: question{}, reply: recalled{}, reads: true, merge: mergeRecall, handle: recall},
-		{at: "POST /memories/{id}/why", summary: "Say why a recall finds a memory, or does not", body: question{}, reply: memory.Why{}, reads: true, handle: why},
+		{at: "POST /recall", summary: "Find the memories that match a query, best first", body: question{}, reply: recalled{}, reads: true, merge: mergeRecall, handle: recall},
+		{at: "POST /memories/{id}/why", summary: "Explain why a recall finds a memory or does not", body: question{}, reply: memory.Why{}, reads: true, handle: why},
 	}
 }
 
@@ -27,7 +27,7 @@ type question struct {
 	Scopes    strict[memory.Scope] `json:"scopes"`
 	AllScopes bool                 `json:"all_scopes"`
 	// Filter is a text or an object.
-	Filter     raw            `json:"filter"`
+	Filter     filterJSON     `json:"filter"`
 	Limit      *int           `json:"limit"`
 	MinScore   float64        `json:"min_score"`
 	Profile    memory.Profile `json:"profile"`
@@ -47,8 +47,14 @@ type question struct {
 	// Tokens is how many tokens the hits may have together, at four bytes each.
 	Tokens int `json:"tokens"`
 	// Parts is for shards that answer together.
-	Parts *ofParts `json:"parts,omitempty"`
+	Parts *ofParts `json:"parts,omitempty" openapi:"-"`
 }
+
+// filterJSON is a filter: a JSON string with its text, or its JSON.
+type filterJSON raw
+
+// UnmarshalJSON keeps the JSON.
+func (f *filterJSON) UnmarshalJSON(b []byte) error { return (*raw)(f).UnmarshalJSON(b) }
 
 // ofParts is what a shard is asked that has a part of the answer.
 type ofParts struct {
@@ -75,7 +81,7 @@ type round struct {
 type recalled struct {
 	Hits []exchange.Hit `json:"hits"`
 	// Alike says of each hit of a part what near words give it, where they alone found it.
-	Alike []float64 `json:"alike,omitempty"`
+	Alike []float64 `json:"alike,omitempty" openapi:"-"`
 	// Plan tells how, with explain.
 	Plan *memory.Plan `json:"plan,omitempty"`
 	// Unembedded says why the query has no vector.

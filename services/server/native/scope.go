@@ -13,10 +13,10 @@ import (
 
 // The parameters that say whose something is.
 var (
-	ofUser  = param{name: "user", kind: text, summary: "of this user; empty: of none"}
-	ofAgent = param{name: "agent", kind: text, summary: "of this agent; empty: of none"}
-	ofRun   = param{name: "run", kind: text, summary: "of this run"}
-	ofAll   = param{name: "all_scopes", kind: flag, summary: "of everyone, for administrators"}
+	ofUser  = param{name: "user", kind: text, summary: "the user; empty means no user, and absent means the user of the key"}
+	ofAgent = param{name: "agent", kind: text, summary: "the agent; empty means no agent, and absent means the agent of the key"}
+	ofRun   = param{name: "run", kind: text, summary: "the run"}
+	ofAll   = param{name: "all_scopes", kind: flag, summary: "include all users and agents; for administrators, and not with user, agent or run"}
 )
 
 // inScope are parameters behind those of a scope.

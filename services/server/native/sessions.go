@@ -21,39 +21,39 @@ func sessionRoutes() []route {
 	line := sessions.SessionLine{}
 	type MessageLine sessions.MessageLine // its named keys; other keys are allowed
 	return []route{
-		{at: "GET /sessions", summary: "List sessions, those that were updated last first", reply: line, lines: true, handle: listSessions, params: ofOwner(
-			param{name: "channel", kind: text, summary: "those of this channel, archived ones included"},
-			param{name: "archived", kind: flag, summary: "those that are archived, instead of the others"}, upTo, after, wholeOf,
+		{at: "GET /sessions", summary: "List sessions, most recently updated first", reply: line, lines: true, handle: listSessions, params: ofOwner(
+			param{name: "channel", kind: text, summary: "only sessions of this channel, including archived ones"},
+			param{name: "archived", kind: flag, summary: "list archived sessions instead of the others"}, upTo, after, wholeOf,
 		)},
-		{at: "POST /sessions", summary: "Open the session of a channel that was updated last, and make it if there is none", body: openChannel{}, reply: line, handle: openByChannel, params: ofOwner()},
-		{at: "GET /sessions/{run}", summary: "List the newest messages of a session, from its newest marker on", reply: MessageLine{}, lines: true, handle: showSession, params: ofOwner(
-			param{name: "last", kind: count, summary: "at most so many messages, 20 where neither this nor tokens is given"},
-			param{name: "tokens", kind: count, summary: "as many as make up so many tokens, at four bytes each"},
-			param{name: "all", kind: flag, summary: "everything, also from before a marker"},
+		{at: "POST /sessions", summary: "Open the most recent session of a channel, or create one", body: openChannel{}, reply: line, handle: openByChannel, params: ofOwner()},
+		{at: "GET /sessions/{run}", summary: "List the newest messages of a session, starting with its newest marker", reply: server.OneOf{Name: "SessionItem", Of: []any{MessageLine{}, sessions.MarkerLine{}}}, lines: true, handle: showSession, params: ofOwner(
+			param{name: "last", kind: count, summary: "the largest number of messages; the default is 20 without tokens"},
+			param{name: "tokens", kind: count, summary: "the largest number of tokens of the messages, at four bytes each"},
+			param{name: "all", kind: flag, summary: "return all messages, including those before a marker"},
 		)},
 		{at: "GET /sessions/{run}/state", summary: "Show a session without its messages", reply: line, handle: sessionState, params: ofOwner()},
-		{at: "PUT /sessions/{run}", summary: "Replace all that a session holds by lines, or a list, of messages of any form and markers", takes: linesOfJSON, reply: saved{}, handle: saveSession, params: ofOwner(
-			param{name: "channel", kind: text, summary: "where it takes place"},
-			param{name: "if_version", kind: lsn, summary: "only where it has this version, 0: only where there is none"},
+		{at: "PUT /sessions/{run}", summary: "Replace the content of a session by messages of any form and markers, as JSON lines or a JSON array", takes: linesOfJSON, body: sessionItems{}, reply: saved{}, handle: saveSession, params: ofOwner(
+			param{name: "channel", kind: text, summary: "the channel in which the session takes place"},
+			param{name: "if_version", kind: lsn, summary: "fail unless the session has this version; 0: unless it does not exist"},
 			param{name: "strict", kind: flag, summary: "refuse parts and keys that no form of messages has"},
 		)},
-		{at: "POST /sessions/{run}/messages", summary: "Append a message of any form, and store it as a memory", body: newMessage{}, reply: sessions.Appended{}, status: http.StatusCreated, handle: appendMessage, params: ofOwner()},
-		{at: "POST /sessions/{run}/open", summary: "Open a session, and make it if there is none", reply: line, handle: openSession, params: ofOwner(
-			param{name: "channel", kind: text, summary: "where it takes place"},
+		{at: "POST /sessions/{run}/messages", summary: "Append a message of any form to a session, and store it as a memory", body: newMessage{}, reply: sessions.Appended{}, status: http.StatusCreated, handle: appendMessage, params: ofOwner()},
+		{at: "POST /sessions/{run}/open", summary: "Open a session, or create it", reply: line, handle: openSession, params: ofOwner(
+			param{name: "channel", kind: text, summary: "the channel in which the session takes place"},
 		)},
-		{at: "POST /sessions/{run}/close", summary: "Close a session: nothing is appended until it is opened", reply: line, handle: closeSession, params: ofOwner()},
-		{at: "POST /sessions/{run}/archive", summary: "Close a session, and leave it out of lists", reply: line, handle: archiveSession, params: ofOwner()},
-		{at: "POST /sessions/{run}/compact", summary: "Summarise the older messages of a session by an extract", reply: sessions.Compacted{}, handle: compactSession, params: ofOwner(
-			param{name: "threshold", kind: count, summary: "from so many messages on, 30 where it is left out"},
-			param{name: "keep_recent", kind: count, summary: "so many are not summarised, 10 where it is left out"},
+		{at: "POST /sessions/{run}/close", summary: "Close a session: nothing is appended until it is opened again", reply: line, handle: closeSession, params: ofOwner()},
+		{at: "POST /sessions/{run}/archive", summary: "Archive a session: close it and hide it from lists", reply: line, handle: archiveSession, params: ofOwner()},
+		{at: "POST /sessions/{run}/compact", summary: "Summarise the older messages of a session", reply: sessions.Compacted{}, handle: compactSession, params: ofOwner(
+			param{name: "threshold", kind: count, summary: "the number of messages from which on the session is summarised; the default is 30"},
+			param{name: "keep_recent", kind: count, summary: "the number of newest messages that are not summarised; the default is 10"},
 			param{name: "drop", kind: flag, summary: "remove the messages that were summarised; their memories stay"},
 		)},
-		{at: "POST /sessions/{run}/repair", summary: "Mend a session", reply: sessions.Repaired{}, handle: repairSession, params: ofOwner(
-			param{name: "dry_run", kind: flag, summary: "only say what there is to repair"},
-			param{name: "undo", kind: flag, summary: "take the last repair back; the reply is the session"},
+		{at: "POST /sessions/{run}/repair", summary: "Repair a session", reply: server.OneOf{Name: "SessionRepair", Of: []any{sessions.Repaired{}, line}}, handle: repairSession, params: ofOwner(
+			param{name: "dry_run", kind: flag, summary: "change nothing, and report what would be repaired"},
+			param{name: "undo", kind: flag, summary: "undo the last repair; the reply is the session"},
 		)},
 		{at: "DELETE /sessions/{run}", summary: "Delete a session", reply: sessions.Deleted{}, handle: deleteSession, params: ofOwner(
-			param{name: "with_memories", kind: flag, summary: "delete its memories, too"},
+			param{name: "with_memories", kind: flag, summary: "also delete the memories of the session"},
 		)},
 	}
 }
@@ -100,7 +100,7 @@ func listSessions(a *ask) error {
 }
 
 type openChannel struct {
-	Channel string `json:"channel"`
+	Channel string `json:"channel" openapi:"required"`
 }
 
 func openByChannel(a *ask) error {
@@ -180,6 +180,9 @@ func sessionState(a *ask) error {
 	s, err := a.DB.Sessions().Get(a.Context(), owner, a.id("run"))
 	return a.ok(sessions.NewSessionLine(s), err)
 }
+
+// sessionItems documents what a save replaces a session by: messages in any form, and markers.
+type sessionItems []json.RawMessage
 
 type saved struct {
 	Messages int `json:"messages"`

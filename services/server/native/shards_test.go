@@ -192,6 +192,29 @@ func TestShards(t *testing.T) {
 	w.want(0, "GET", "/memories?agent=planner&order_by=importance", "", 400, "created_at")
 }
 
+// TestShardsListForm verifies that a cluster sends lists as one object to clients that ask for it: of one shard, here and on
+// another node, and merged from all.
+func TestShardsListForm(t *testing.T) {
+	w := newWorld(t, 4, 2, false)
+	for _, user := range []string{"a", "b", "c", "d"} {
+		w.want(0, "POST", "/memories", fmt.Sprintf(`{"id":"m","user":%q,"agent":"planner","text":"tea"}`, user), 201, "")
+	}
+	accept := []string{"Accept", "application/json"}
+	for node := range 2 {
+		for _, user := range []string{"a", "b", "c", "d"} {
+			answer := w.want(node, "GET", "/memories?user="+user, "", 200, `{"items":[{"type":"memory"`, accept...)
+			if !json.Valid([]byte(answer)) || !strings.HasSuffix(strings.TrimSpace(answer), `],"count":1}`) {
+				t.Errorf("node %d, user %s: %s", node, user, answer)
+			}
+		}
+		answer := w.want(node, "GET", "/memories?agent=planner&limit=3", "", 200, `"count":3,"next":"shards.`, accept...)
+		if !json.Valid([]byte(answer)) {
+			t.Errorf("node %d: %s", node, answer)
+		}
+		w.want(node, "GET", "/memories?agent=planner", "", 200, `{"end":true,"count":4}`)
+	}
+}
+
 // TestShardsPages: the pages of a list of all shards are what one database with everything lists, whatever their size:
 // none twice, none missing, also where many have one time, and while others are stored.
 func TestShardsPages(t *testing.T) {
@@ -217,7 +240,7 @@ func TestShardsPages(t *testing.T) {
 			testdb.NoError(t, json.Unmarshal([]byte(l), &i))
 			items = append(items, i)
 		}
-		var e end
+		var e server.ListEnd
 		testdb.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &e))
 		return items, e.Next
 	}

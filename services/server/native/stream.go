@@ -9,48 +9,25 @@ import (
 
 // A stream is a list that is written as it is read.
 type stream struct {
-	end   end
-	last  any // stands in the place of end
+	end   server.ListEnd
+	last  any // stands in the place of end, of a list that is JSON lines for everybody
 	a     *ask
 	lines *server.Lines // nil until there is something to say
 }
 
-// end is the last line of a list.
-type end struct {
-	End bool `json:"end"`
-	// Count is how many lines stand before it.
-	Count int `json:"count"`
-	// Next is the value of after for the page behind this one, empty where none follows.
-	Next string `json:"next,omitempty"`
-	// Unreadable is how much is damaged, and left out.
-	Unreadable int `json:"unreadable,omitempty"`
-	// Limit is what ended a query of the graph before it was through.
-	Limit string `json:"limit,omitempty"`
-}
-
-// broken is the last line of a list that could not be written to its end.
-type broken struct {
-	Error struct {
-		Code      string `json:"code"`
-		Message   string `json:"message"`
-		RequestID string `json:"request_id"`
-	} `json:"error"`
-}
-
 // list answers the lines that fill writes. What fails before the first line is an answer of its own.
 func (a *ask) list(fill func(s *stream) error) error {
-	s := &stream{a: a, end: end{End: true}}
+	s := &stream{a: a}
 	err := fill(s)
 	if err == nil {
 		return s.finish()
 	}
-	if s.lines == nil {
+	if s.lines == nil || !s.lines.Begun() {
 		return err
 	}
-	var b broken
 	f := server.Fault(err)
-	b.Error.Code, b.Error.Message, b.Error.RequestID = f.Code, f.Message, a.W.Header().Get("X-Request-Id")
-	line, failed := json.Marshal(b)
+	f.RequestID = a.W.Header().Get("X-Request-Id")
+	line, failed := json.Marshal(f.Reply()) // the last line of a list that could not be written to its end
 	if failed == nil {
 		failed = s.lines.Flush()
 	}
@@ -62,26 +39,25 @@ func (a *ask) list(fill func(s *stream) error) error {
 
 // finish writes the last line.
 func (s *stream) finish() error {
-	if s.lines == nil {
-		s.lines = s.a.Lines()
-	}
 	if s.a.DB != nil { // nil where the parts of all shards are merged, which say it themselves
 		s.end.Unreadable = max(s.end.Unreadable, s.a.DB.Damage().Unreadable)
 	}
-	last := s.last
-	if last == nil {
-		last = s.end
+	if s.last != nil {
+		if err := s.lines.Write(s.last); err != nil {
+			return err
+		}
+		return s.lines.Flush()
 	}
-	if err := s.lines.Write(last); err != nil {
-		return err
+	if s.lines == nil {
+		s.lines = s.a.List()
 	}
-	return s.lines.Flush()
+	return s.lines.End(s.end)
 }
 
 // write adds a line, and fails when the client has left.
 func (s *stream) write(v any) error {
 	if s.lines == nil {
-		s.lines = s.a.Lines()
+		s.lines = s.a.List()
 	}
 	s.end.Count++
 	return s.lines.Write(v)
@@ -102,9 +78,9 @@ func writeAll[T any](s *stream, all []T) error {
 
 // The parameters of a list that has pages.
 var (
-	upTo    = param{name: "limit", kind: count, summary: "at most so many: 1 to 10000, 100 where it is left out"}
-	after   = param{name: "after", kind: text, summary: "the page behind another one: next of its last line"}
-	wholeOf = param{name: "all", kind: flag, summary: "all of them, page after page"}
+	upTo    = param{name: "limit", kind: count, summary: "the size of the page, 1 to 10,000; the default is 100"}
+	after   = param{name: "after", kind: text, summary: "the cursor: next of the previous page"}
+	wholeOf = param{name: "all", kind: flag, summary: "return all pages; not with limit"}
 )
 
 // streamPage is how many are read at a time where all are listed.
@@ -138,6 +114,6 @@ func (s *stream) pages(read func(after string, limit int) (next string, err erro
 
 // begin sends the header before there is a line.
 func (s *stream) begin() error {
-	s.lines = s.a.Lines()
+	s.lines = s.a.List()
 	return s.lines.Flush()
 }

@@ -15,20 +15,20 @@ import (
 
 func transfers() []route {
 	return []route{
-		{at: "GET /export", summary: "Write everything, or what a scope has, as the lines that an import reads; the report stands in the end", media: linesOfJSON, stream: true, handle: export, params: inAll(filtered)},
-		{at: "POST /import", summary: "Store the lines of an export, or records of JSON by the usual names of their keys, whoever they belong to", takes: linesOfJSON, reply: exchange.Imported{}, admin: true, whole: true, large: true, handle: load, params: []param{
+		{at: "GET /export", summary: "Export everything, or everything of a scope, as lines that an import reads; the last line is the report", media: []string{linesOfJSON}, stream: true, handle: export, params: inAll(filtered)},
+		{at: "POST /import", summary: "Import the lines of an export, or JSON records with the usual names of keys, of any owner", takes: linesOfJSON, reply: exchange.Imported{}, admin: true, whole: true, large: true, handle: load, params: []param{
 			{name: "user", kind: text, summary: "the user of records that name none"},
-			{name: "agent", kind: text, summary: "likewise the agent"},
-			{name: "run", kind: text, summary: "likewise the run"},
-			{name: "force_scope", kind: flag, summary: "store everything for the user and the agent, and in the run, whatever a record names"},
+			{name: "agent", kind: text, summary: "the agent of records that name none"},
+			{name: "run", kind: text, summary: "the run of records that name none"},
+			{name: "force_scope", kind: flag, summary: "store everything for user, agent and run, whatever a record names"},
 			{name: "into_user", kind: text, summary: "the user that everything is stored for, whatever user a record names"},
 			{name: "into_agent", kind: text, summary: "the agent that everything is stored for, whatever agent a record names"},
 			upsert,
-			{name: "map", kind: text, summary: "FIELD=KEY pairs, with commas between: the keys of records that have fields of a memory"},
-			{name: "strict", kind: flag, summary: "stop at the first record that cannot be stored, or line of memdb's own with an unknown key"},
-			{name: "ignore_unknown", kind: flag, summary: "count unknown keys also under strict; without it they are counted in any case"},
-			{name: "format", kind: text, summary: "jsonl, or json for one document; jsonl where it is left out"},
-			{name: "origin", kind: text, summary: "a part of the IDs of records that have none, which else follow from their content alone"},
+			{name: "map", kind: text, summary: "FIELD=KEY pairs separated by commas: the keys that hold the fields of a memory"},
+			{name: "strict", kind: flag, summary: "stop at the first record that cannot be stored or has unknown keys"},
+			{name: "ignore_unknown", kind: flag, summary: "count unknown keys instead of refusing them, with strict"},
+			{name: "format", kind: text, values: []string{string(move.JSONL), string(move.JSON)}, summary: "jsonl for lines, json for one document; the default is jsonl"},
+			{name: "origin", kind: text, summary: "a part of the IDs of records without one; by default the IDs follow from the content alone"},
 		}},
 	}
 }
@@ -53,6 +53,9 @@ func export(a *ask) error {
 		r, err := exchange.Export(a.Context(), a.DB, out, &exchange.ExportOptions{Scope: c.scopes[0], Filter: value[filter.Filter](a, "filter")})
 		if err != nil {
 			return err
+		}
+		if s.lines == nil {
+			s.lines = a.Lines()
 		}
 		end := exportEnd{exchange.TypeEnd, true, exchange.NewExported(r)}
 		end.Unreadable = max(end.Unreadable, a.DB.Damage().Unreadable)

@@ -15,36 +15,36 @@ import (
 // ofCalls are the parameters that choose calls of models.
 var ofCalls = []param{
 	ofUser, ofAgent,
-	{name: "model", kind: text, summary: "of this model"},
-	{name: "since", kind: moment, summary: "from this time on"},
-	{name: "until", kind: moment, summary: "before this time"},
+	{name: "model", kind: text, summary: "only this model"},
+	{name: "since", kind: moment, summary: "only calls at or after this time"},
+	{name: "until", kind: moment, summary: "only calls before this time"},
 }
 
-var period = param{name: "per", kind: text, summary: "day or month, in UTC; for ever where it is left out"}
+var period = param{name: "per", kind: text, values: []string{string(usage.PerDay), string(usage.PerMonth)}, summary: "the period in UTC; the default is all time"}
 
 func usageRoutes() []route {
 	return []route{
-		{at: "POST /usage", summary: "Record a call of a model", body: call{}, reply: usage.Line{}, status: http.StatusCreated, handle: addUsage, params: ofOwner(
-			param{name: "within_budget", kind: flag, summary: "fail with 409 where a budget has no room for it"},
+		{at: "POST /usage", summary: "Record the usage of a model call", body: call{}, reply: usage.Line{}, status: http.StatusCreated, handle: addUsage, params: ofOwner(
+			param{name: "within_budget", kind: flag, summary: "fail with 409 if a budget has no room for the cost"},
 		)},
 		{at: "GET /usage/total", summary: "Sum tokens and cost", reply: usage.Totals{}, handle: totalUsage, params: ofCalls},
-		{at: "GET /usage/by/{what}", summary: "Sum tokens and cost by agent, model or day", reply: usage.GroupLine{}, lines: true, handle: usageBy, params: ofCalls},
-		{at: "GET /usage/rank", summary: "List agents, the most expensive one first", reply: usage.Ranked{}, lines: true, handle: rankUsage, params: ofCalls},
-		{at: "POST /usage/rollup", summary: "Replace old records by one for each day and model", reply: rolledUp{}, handle: rollUp, params: ofOwner(
-			param{name: "before", kind: moment, required: true, summary: "when the days end"},
+		{at: "GET /usage/by/{what}", summary: "Sum tokens and cost by agent, model or day", path: []param{{name: "what", kind: text, values: []string{string(usage.ByAgent), string(usage.ByModel), string(usage.ByDay)}, summary: "what to sum by"}}, reply: usage.GroupLine{}, lines: true, handle: usageBy, params: ofCalls},
+		{at: "GET /usage/rank", summary: "List agents by cost, most expensive first", reply: usage.Ranked{}, lines: true, handle: rankUsage, params: ofCalls},
+		{at: "POST /usage/rollup", summary: "Replace old usage records by one for each day and model", reply: rolledUp{}, handle: rollUp, params: ofOwner(
+			param{name: "before", kind: moment, required: true, summary: "the end of the days whose records are summed"},
 		)},
 		{at: "GET /usage/budgets", summary: "List the budgets of an owner", reply: usage.BudgetLine{}, lines: true, handle: listBudgets, params: ofOwner()},
-		{at: "PUT /usage/budgets", summary: "Set a budget, in place of the one of that period", body: budget{}, reply: usage.BudgetLine{}, handle: setBudget, params: ofOwner()},
+		{at: "PUT /usage/budgets", summary: "Set the budget of a period", body: budget{}, reply: usage.BudgetLine{}, handle: setBudget, params: ofOwner()},
 		{at: "DELETE /usage/budgets", summary: "Remove a budget", reply: deletedOne, handle: removeBudget, params: ofOwner(period)},
-		{at: "GET /usage/budgets/check", summary: "Say whether the budgets have room", reply: usage.Allowance{}, handle: checkBudget, params: ofOwner(
-			param{name: "cost", kind: money, summary: "for a call of so many USD; for anything where it is left out"},
+		{at: "GET /usage/budgets/check", summary: "Report whether the budgets allow a cost", reply: usage.Allowance{}, handle: checkBudget, params: ofOwner(
+			param{name: "cost", kind: money, summary: "the cost of the call in USD; the default asks for any cost"},
 		)},
 	}
 }
 
 // call is a call of a model.
 type call struct {
-	Model            string        `json:"model"`
+	Model            string        `json:"model" openapi:"required"`
 	PromptTokens     int64         `json:"prompt_tokens"`
 	CompletionTokens int64         `json:"completion_tokens"`
 	TotalTokens      int64         `json:"total_tokens"` // prompt and completion where it is left out
@@ -168,7 +168,7 @@ func listBudgets(a *ask) error {
 
 type budget struct {
 	Per   usage.Period `json:"per"`
-	Limit *usage.USD   `json:"limit_usd"`
+	Limit *usage.USD   `json:"limit_usd" openapi:"required"`
 }
 
 func setBudget(a *ask) error {

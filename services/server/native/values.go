@@ -10,13 +10,13 @@ import (
 
 func values() []route {
 	return []route{
-		{at: "GET /kv", summary: "List keys and values in the order of the keys", reply: entries.Line{}, lines: true, handle: listValues, params: ofOwner(
-			param{name: "prefix", kind: text, summary: "those whose keys begin so"}, upTo, after, wholeOf,
+		{at: "GET /kv", summary: "List keys and values in key order", reply: entries.Line{}, lines: true, handle: listValues, params: ofOwner(
+			param{name: "prefix", kind: text, summary: "only keys that begin with this text"}, upTo, after, wholeOf,
 		)},
 		{at: "GET /kv/{key}", summary: "Show the value under a key", reply: entries.Line{}, handle: getValue, params: ofOwner()},
-		{at: "PUT /kv/{key}", summary: "Keep a JSON value under a key", body: json.RawMessage{}, reply: entries.Line{}, handle: putValue, params: ofOwner(
-			param{name: "ttl", kind: span, summary: "hide it after this time, as 30d or 12h"},
-			param{name: "if_version", kind: lsn, summary: "only where it has this version, 0: only where it is not there"},
+		{at: "PUT /kv/{key}", summary: "Store a JSON value under a key", body: json.RawMessage{}, reply: entries.Line{}, handle: putValue, params: ofOwner(
+			param{name: "ttl", kind: span, summary: "the time after which the key expires, such as 30d or 12h; the default is never"},
+			param{name: "if_version", kind: lsn, summary: "fail unless the key has this version; 0: unless it does not exist"},
 		)},
 		{at: "DELETE /kv/{key}", summary: "Delete a key and its value", handle: deleteValue, params: ofOwner(), reply: deletedOne},
 	}
