@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -36,8 +38,8 @@ type Converted struct {
 // Convert makes a database in one file of one in a folder, and the other way round. Nothing is lost:
 // every key of the store is in both, with histories, vectors, indexes and the log of changes. Indexes
 // of vectors are linked anew where they lay in files of their own. The database from must not be open,
-// and stays as it is; to must not exist. The new database keeps the ID and begins a timeline of its
-// own, as a restored one does.
+// and stays as it is. to must not exist, unless an interrupted conversion of the same database made it, which this
+// one finishes. The new database keeps the ID and begins a timeline of its own, as a restored one does.
 //
 // It returns ErrExists where to exists, ErrNotDatabase where from holds no database, ErrLocked where
 // it is open, ErrInvalid for the name of a folder that ends with [FileSuffix], ErrFull for a file
@@ -50,23 +52,29 @@ func Convert(ctx context.Context, from, to string, o *Options) (c Converted, err
 	opts := &Options{ReadOnly: true, MaxFileBytes: o.MaxFileBytes, DiskReserve: o.DiskReserve, MemoryBudget: o.MemoryBudget, Logger: o.Logger, Clock: o.Clock}
 	source, from := fsys.Named(from)
 	files, to := fsys.Named(to)
-	if err := unused(files, to); err != nil {
-		return c, err
+	taken := unused(files, to)
+	if taken != nil && !errors.Is(taken, fault.ErrExists) {
+		return c, taken
 	}
 	unbounded := *opts
 	unbounded.MaxFileBytes = store.MostFile // the way out of a file that has become too large
 	db, err := openEither(from, &unbounded, &tuning{fs: source, alone: true})
 	if err != nil {
-		return c, err
+		return c, cmp.Or(taken, err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	if n := db.opening.losses.n; n > 0 {
 		return c, &fault.Error{Kind: fault.ErrCorrupt, What: doingConvert + from, Why: "some of it cannot be read: run check", Do: store.WayOn}
 	}
 	co := converting{db: db, files: files, to: to, opts: opts}
-	if db.Form() == FormFile {
+	switch {
+	case taken != nil:
+		if !co.isMade() {
+			return c, taken
+		}
+	case db.Form() == FormFile:
 		err = co.toFolder(ctx)
-	} else {
+	default:
 		err = co.toFile()
 	}
 	if err != nil {
@@ -75,7 +83,7 @@ func Convert(ctx context.Context, from, to string, o *Options) (c Converted, err
 		}
 		return c, fault.Within(doingConvert+from, err)
 	}
-	if c, err = co.prove(ctx); err == nil && db.apiKeys.lines != nil {
+	if c, err = co.prove(ctx); err == nil && db.apiKeys.lines != nil && co.adopted == 0 {
 		err = co.adopt(ctx)
 	}
 	return c, err
@@ -99,6 +107,27 @@ type converting struct {
 	files vfs.FS
 	to    string
 	opts  *Options
+	// adopted is how many commits gave the new database the keys that an older memdbd kept in a file.
+	adopted uint64
+}
+
+// isMade reports whether what has the name of the new database is what an interrupted conversion of the same
+// source has made, and nobody has written to since.
+func (co *converting) isMade() bool {
+	made, err := openEither(co.to, co.opts, &tuning{fs: co.files})
+	if err != nil {
+		return false
+	}
+	id, source := *made.identity, Origin{Timeline: timelineOf(co.db.store).String(), LSN: co.db.LSN()}
+	co.adopted = made.LSN() - source.LSN
+	err = made.Close()
+	if made.Form() == FormFolder { // the lock of the conversion is beside it, which goes with who closes it
+		if held, lerr := fsys.LockFile(co.files, co.to, holder(co.db.clock())); lerr == nil {
+			err = errors.Join(err, held.Close())
+		}
+	}
+	return err == nil && id.Parent != nil && *id.Parent == source &&
+		(co.adopted == 0 || co.adopted == 1 && co.db.apiKeys.lines != nil)
 }
 
 // identity is memdb.json of the new database.
@@ -156,9 +185,14 @@ func (co *converting) toFolder(ctx context.Context) (err error) {
 	if err := inFolder(doingConvert+"to "+co.to, co.to); err != nil {
 		return err
 	}
+	held, err := fsys.LockFile(co.files, co.to, holder(co.db.clock())) // against another conversion
+	if err != nil {
+		return lockError(co.to, err)
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
 	place := co.to + convertingSuffix
-	if err := unused(co.files, place); err != nil {
-		return &fault.Error{Kind: fault.ErrExists, What: "make " + place, Why: "it is there, as an interrupted conversion leaves it", Do: "remove it, and try again"}
+	if err := co.removeLeft(place); err != nil {
+		return err
 	}
 	if err := makeDir(co.files, place); err != nil {
 		return err
@@ -200,6 +234,29 @@ func (co *converting) toFolder(ctx context.Context) (err error) {
 	return fsys.SyncDir(co.files, co.files.PathDir(co.to))
 }
 
+// removeLeft removes what an interrupted conversion left: a folder in which nothing but a database is.
+func (co *converting) removeLeft(place string) error {
+	kind, _, err := fsys.KindOf(co.files, place)
+	if err != nil || kind == fsys.Missing {
+		return err
+	}
+	var names []string
+	if kind == fsys.IsFolder {
+		if names, err = co.files.List(place); err != nil {
+			return err
+		}
+	}
+	if kind != fsys.IsFolder || slices.ContainsFunc(names, isForeign) {
+		return &fault.Error{Kind: fault.ErrExists, What: "make " + place, Why: "it is there, and no interrupted conversion has left it", Do: "move it elsewhere, and try again"}
+	}
+	return co.files.RemoveAll(place)
+}
+
+// isForeign reports whether a name is of nothing that a conversion makes in a folder.
+func isForeign(name string) bool {
+	return name != store.Dir && !strings.HasPrefix(name, "memdb.") && !strings.HasPrefix(name, "ingested-")
+}
+
 // prove opens what was made, without changing it.
 func (co *converting) prove(ctx context.Context) (c Converted, err error) {
 	made, err := openEither(co.to, co.opts, &tuning{fs: co.files})
@@ -215,7 +272,7 @@ func (co *converting) prove(ctx context.Context) (c Converted, err error) {
 	if err != nil {
 		return c, err
 	}
-	if were != c.Memories || made.LSN() != co.db.LSN() || made.opening.losses.n > 0 {
+	if were != c.Memories || made.LSN() != co.db.LSN()+co.adopted || made.opening.losses.n > 0 {
 		return c, &fault.Error{Kind: fault.ErrCorrupt, What: doingConvert + "to " + co.to, Why: "what was made is not what was read", Do: "remove it, and try again"}
 	}
 	files, err := made.files()

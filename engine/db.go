@@ -50,7 +50,7 @@ import (
 //  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
 //     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, attempts.mu, backlog.mu, observing.mu,
-//     steady.mu, trust.mu, feeds.mu, archives.mu, archiver.mu
+//     steady.mu, trust.mu, feeds.mu, archives.mu, archiver.mu, mattering.mu
 //
 // A replica, which has a DB for each state that it shows, takes Replica.loading before all of these,
 // within it followed.mu for a frame or a snapshot, and Replica.mu alone.

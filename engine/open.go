@@ -140,6 +140,9 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 		db.logger.Warn("others than its owner may enter the folder of the database: chmod 700", "folder", dir, "mode", mode.String())
 	}
 	if err := db.open(base, o); err != nil {
+		if locked, is := errors.AsType[*fsys.LockedError](err); is {
+			err = lockError(dir, locked)
+		}
 		return nil, errors.Join(fullError(dir, err), held.Close())
 	}
 	if err := db.stayInPlace(base, dir, fsys.LockName, store.LockName); err != nil {

@@ -73,6 +73,28 @@ func TestPlace(t *testing.T) {
 		})
 	}
 
+	t.Run("lock removed, and opened by another", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "db")
+		db, err := Open(path, nil)
+		noError(t, err)
+		mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "acknowledged"})
+		noError(t, os.Remove(filepath.Join(path, "memdb.lock")))
+		_, err = Open(path, nil)
+		wantError(t, "open", err, fault.ErrLocked)
+		noError(t, os.Remove(filepath.Join(path, "store", "LOCK")))
+		other, err := Open(path, nil)
+		noError(t, err)
+		_, err = db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: "too late"}, nil)
+		wantError(t, "store", err, fault.ErrFailed)
+		mustStore(t, other.Memories(), memory.Memory{Scope: ada, Text: "of the second"})
+		noError(t, db.Close())
+		noError(t, other.Close())
+		if got := texts(t, path); !strings.Contains(got, "acknowledged") || !strings.Contains(got, "of the second") {
+			t.Errorf("the folder holds %q", got)
+		}
+	})
+
 	t.Run("replaced by another", func(t *testing.T) {
 		t.Parallel()
 		path := filepath.Join(t.TempDir(), "db")

@@ -125,12 +125,12 @@ func TestConvertRefuses(t *testing.T) {
 	if _, err := engine.Convert(t.Context(), at("one.memdb"), at("big"), &engine.Options{Clock: now.now}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(at("new.converting"), 0o700); err != nil {
+	if err := errors.Join(os.Mkdir(at("new.converting"), 0o700), os.WriteFile(at("new.converting/mine"), nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := engine.Convert(t.Context(), at("one.memdb"), at("new"), &engine.Options{Clock: now.now})
 	if !errors.Is(err, memory.ErrExists) || !strings.Contains(err.Error(), "interrupted conversion") {
-		t.Errorf("beside what an interrupted one has left: %v", err)
+		t.Errorf("beside a folder of somebody else: %v", err)
 	}
 	_, err = engine.Convert(t.Context(), at("big"), at("small.memdb"), &engine.Options{Clock: now.now, MaxFileBytes: 1000})
 	if !errors.Is(err, memory.ErrFull) {
@@ -227,5 +227,46 @@ func rescuedFrom(t *testing.T, place int, path string, now *testClock, all []str
 		for line := range missing {
 			t.Errorf("place %d: nothing tells that this is lost:\n%s", place, line)
 		}
+	}
+}
+
+// TestConvertAgain verifies that a conversion which was interrupted is done by the next call: from what it left beside
+// the new database, and after the new database got its name. What was written to since is not taken for it.
+func TestConvertAgain(t *testing.T) {
+	now := newTestClock()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	o := &engine.Options{Clock: now.now}
+	rescuable(t, at("one.memdb"), now)
+	convert := func(from, to string) (engine.Converted, error) {
+		return engine.Convert(t.Context(), at(from), at(to), o)
+	}
+	first, err := convert("one.memdb", "folder")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(at("new.converting/store"), 0o700), os.WriteFile(at("new.converting/ingested-0.sst"), []byte("half"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ from, to string }{
+		{"one.memdb", "new"}, {"one.memdb", "new"}, {"folder", "two.memdb"}, {"folder", "two.memdb"},
+	} {
+		if got, err := convert(c.from, c.to); err != nil || got.Memories != first.Memories {
+			t.Errorf("%s to %s: %+v, %v", c.from, c.to, got, err)
+		}
+	}
+	if _, err := convert("folder", "new"); !errors.Is(err, memory.ErrExists) && !errors.Is(err, memory.ErrInvalid) {
+		t.Errorf("over a conversion of another database: %v", err)
+	}
+	db, err := engine.Open(at("new"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Memories().Store(t.Context(), memory.Memory{Scope: memory.Scope{User: "u"}, Text: "written since"}, nil)
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := convert("one.memdb", "new"); !errors.Is(err, memory.ErrExists) {
+		t.Errorf("over what was written to since: %v", err)
 	}
 }

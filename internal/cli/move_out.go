@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -58,7 +58,7 @@ func (a *app) moveOut(ctx context.Context, db *engine.DB, name string, m *moving
 		if err != nil {
 			return err
 		}
-		if t.path == "" {
+		if t.temp == nil {
 			return t.end(&memory.Error{Kind: memory.ErrInvalid, What: t.doing(), Why: "it is a pipe or a device", Do: "name a file"})
 		}
 		moved, err := move.ExportSQLite(ctx, db, t, m.opts)
@@ -214,7 +214,7 @@ func (f *pageFolder) replace(name string, text []byte) error {
 			return err
 		}
 	}
-	temp := name + "." + rand.Text()[:8] + ".part"
+	temp := nextTemp(name)
 	file, err := f.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -242,6 +242,9 @@ func (f *pageFolder) end(err error) error {
 	return f.write(move.AboutPages, f.about, time.Time{})
 }
 
+// leftPage matches what a page is written to before it gets its name.
+var leftPage = regexp.MustCompile(`\.md\.[A-Z2-7]{8}\.part$`)
+
 // sweep removes a file that an export wrote, and this one did not.
 func (f *pageFolder) sweep(name string, d fs.DirEntry, err error) error {
 	switch {
@@ -249,6 +252,8 @@ func (f *pageFolder) sweep(name string, d fs.DirEntry, err error) error {
 		return err
 	case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
 		return fs.SkipDir
+	case d.Type().IsRegular() && leftPage.MatchString(name): // of an export that was killed
+		return f.root.Remove(name)
 	case !d.Type().IsRegular() || f.written[name] || path.Ext(name) != ".md":
 		return f.ctx.Err()
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,15 +12,15 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// A target is what an export writes to. A file is written beside its name and renamed
-// at the end, so that there is never half an export under its name. A device or a
+// A target is what an export writes to. A file gets its name at the end, so that there is
+// never half an export under its name. A device or a
 // pipe is written as it is: a rename would put a file in its place.
 type target struct {
 	ctx   context.Context
 	name  string // as it was given, which errors tell
 	force bool
 	file  *os.File
-	path  string // what the file is renamed to: the name behind its links; empty for none
+	temp  *tempFile // what a file is until it is whole, nil for a device or a pipe
 }
 
 func openTarget(ctx context.Context, name string, force bool) (*target, error) {
@@ -52,17 +51,20 @@ func (t *target) exists() error {
 
 // create makes the file that takes the place of the old one, if there is one. It gets
 // the mode of that, and never a wider one.
-func (t *target) create(old fs.FileInfo) (err error) {
-	if t.path, err = followLinks(t.name); err != nil {
+func (t *target) create(old fs.FileInfo) error {
+	path, err := followLinks(t.name)
+	if err != nil {
 		return t.named(err)
 	}
 	perm := fs.FileMode(0o600) // a new one is as private as the database
 	if old != nil {
 		perm = old.Mode().Perm()
 	}
-	temp := t.path + "." + rand.Text()[:8] + ".part"
-	if t.file, err = os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm); err != nil || old == nil {
+	if t.temp, err = newTempFile(path, perm); err != nil {
 		return t.named(err)
+	}
+	if t.file = t.temp.File; old == nil {
+		return nil
 	}
 	if err := t.file.Chmod(perm); err != nil { // which the umask has narrowed
 		return t.end(t.named(err))
@@ -127,29 +129,21 @@ func (t *target) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// end keeps what was written, or takes it back where there is an error.
+// end keeps what was written, or takes it back where there is an error. It does not replace a
+// file that came up meanwhile.
 func (t *target) end(err error) error {
-	if t.path == "" {
+	switch {
+	case t.temp == nil:
 		return cmp.Or(err, t.named(t.file.Close()))
+	case err != nil:
+		return errors.Join(err, t.temp.drop())
 	}
-	if err == nil {
-		err = t.named(t.file.Sync())
-	}
-	if err = cmp.Or(err, t.named(t.file.Close())); err == nil {
-		err = t.rename()
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(t.file.Name()))
-	}
-	return nil
-}
-
-// rename puts the file under its name, where nothing came up meanwhile.
-func (t *target) rename() error {
-	if _, err := os.Lstat(t.path); err == nil && !t.force {
-		return t.exists()
-	}
-	return t.named(os.Rename(t.file.Name(), t.path))
+	return t.named(t.temp.keep(func() error {
+		if _, err := os.Lstat(t.temp.path); err == nil && !t.force {
+			return t.exists()
+		}
+		return nil
+	}))
 }
 
 // named is an error of the file with the name that was given.

@@ -172,6 +172,9 @@ func (f *FS) Lock(name string) (io.Closer, error) {
 		base, err = noLock{}, nil // LockDir has the folder's; who writes fails at the first file
 	}
 	if err != nil {
+		if lockConflict(err) {
+			err = &LockedError{Dir: f.base.PathDir(name)}
+		}
 		return nil, err
 	}
 	l := &heldLock{fs: f, base: base}

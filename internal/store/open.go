@@ -100,6 +100,16 @@ func (s *Store) Open(exists bool, timeline Timeline) (err error) {
 			s.cache.Unref()
 		}
 	}()
+	if exists && !s.config.ReadOnly {
+		// Nothing in the folder changes while another program holds the store, whose memdb.lock was lost.
+		held, err := s.FS.Lock(s.FS.PathJoin(s.config.Dir, LockName))
+		if err == nil {
+			err = held.Close()
+		}
+		if _, locked := errors.AsType[*fsys.LockedError](err); locked {
+			return err
+		}
+	}
 	if err := s.prepare(opts, exists); err != nil {
 		return err
 	}
