@@ -178,7 +178,7 @@ func TestObserver(t *testing.T) {
 	store("goes", "one thing", func(m *memory.Memory) { m.CreatedAt, m.Confidence = clk.now().Add(-90*24*time.Hour), new(0.0) })
 	store("over", "another", func(m *memory.Memory) { m.ExpiresAt = clk.now().Add(time.Hour) })
 	store("first", "The harbour master writes tables of the tides in blue ink every morning before six.", func(*memory.Memory) {})
-	store("second", "The harbour master writes tables of the tides in blue ink every morning before six!", func(*memory.Memory) {})
+	store("second", "The harbour master writes tables of the tides in blue ink every morning before six", func(*memory.Memory) {})
 	if _, err := db.Evict(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

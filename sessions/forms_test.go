@@ -3,6 +3,7 @@ package sessions_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -107,7 +108,8 @@ func TestForms(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	w, other := newTalk(t), newTalk(t)
-	for form, turn := range turnsOf {
+	for _, form := range slices.Sorted(maps.Keys(turnsOf)) {
+		turn := turnsOf[form]
 		t.Run(form, func(t *testing.T) {
 			var given []sessions.Message
 			for n := range 12 {
@@ -150,7 +152,8 @@ func TestForms(t *testing.T) {
 					t.Fatal(l, err)
 				}
 				cutWhole(t, fmt.Sprint("compacted, drop ", drop), l.Messages)
-				if !strings.Contains(l.Summary, "-result") {
+				// Of a form that nothing knows, a summary takes whatever elements it has room for.
+				if form != "of nobody" && !strings.Contains(l.Summary, "-result") {
 					t.Errorf("the summary does not tell of results: %s", l.Summary)
 				}
 			}
