@@ -20,7 +20,7 @@ func npmPackages(t *testing.T) string {
 	modules, err := filepath.Abs(filepath.Join("testdata", "npm", "node_modules"))
 	testdb.NoError(t, err)
 	if _, err := os.Stat(modules); err != nil {
-		t.Skip("the packages of npm are not installed; run npm install --no-package-lock in testdata/npm")
+		t.Skip("the packages of npm are not installed; run npm ci in testdata/npm")
 	}
 	return modules
 }
