@@ -112,6 +112,7 @@ type replicaState struct {
 	changed chan struct{} // closed when any of it changes
 	shown   *replicaView  // nil until something is readable
 	views   int           // that are not closed
+	kept    int           // views of older states that somebody still reads
 	drained bool          // no read begins: another store takes the place of this one
 	closed  bool
 	ended   bool  // nothing is waited for any more
@@ -270,7 +271,7 @@ func (r *Replica) Stats() ReplicaStats {
 // file has what an erasure has removed then, unless a read goes on that began before. It returns what
 // [Replica.Err] is then: ErrCorrupt where the feed has less than it had.
 func (r *Replica) Wait(ctx context.Context) error {
-	err := r.await(ctx, func(s *replicaState) bool { return s.over() && (!s.purging || s.broken || s.views > 1) })
+	err := r.await(ctx, func(s *replicaState) bool { return s.over() && (!s.purging || s.broken || s.kept > 0) })
 	if err != nil {
 		return err
 	}

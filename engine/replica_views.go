@@ -178,9 +178,11 @@ func (r *Replica) acquire(ctx context.Context) (v *replicaView, err error) {
 // release ends a use. Whoever uses an old state last closes it.
 func (r *Replica) release(v *replicaView) {
 	last := false
-	r.change(func(*replicaState) {
+	r.change(func(s *replicaState) {
 		v.refs--
-		last = v.old && v.refs == 0
+		if last = v.old && v.refs == 0; last {
+			s.kept--
+		}
 	})
 	if last {
 		if err := r.closeView(v); err != nil {
@@ -193,7 +195,12 @@ func (r *Replica) release(v *replicaView) {
 // retire closes a state that is shown no more, now or when its last use ends.
 func (r *Replica) retire(v *replicaView) error {
 	unused := false
-	r.change(func(*replicaState) { v.old, unused = true, v.refs == 0 })
+	r.change(func(s *replicaState) {
+		v.old, unused = true, v.refs == 0
+		if !unused {
+			s.kept++
+		}
+	})
 	if unused {
 		return r.closeView(v)
 	}
