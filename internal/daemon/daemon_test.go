@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,10 +42,28 @@ type daemon struct {
 	end          func() (code int, log string)
 }
 
+// lockedLog is a log that may be read while a connection that was cut off still writes to it.
+type lockedLog struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lockedLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.String()
+}
+
 // start runs memdbd on a database in a new folder.
 func start(t *testing.T, dir string, flags ...string) *daemon {
 	t.Helper()
-	var log bytes.Buffer
+	var log lockedLog
 	listening := make(chan string, 1)
 	p := &program{out: io.Discard, err: &log, getenv: func(string) (string, bool) { return "", false }, now: time.Now, listening: func(a string) { listening <- a }}
 	ctx, cancel := context.WithCancel(t.Context())

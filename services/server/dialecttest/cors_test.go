@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,11 +178,12 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 	script, err := json.Marshal(requests)
 	testdb.NoError(t, err)
-	done, address := make(chan []read, 1), ""
+	done := make(chan []read, 1)
+	var address atomic.Value // of the server
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/done" {
 			w.Header().Set("Content-Type", "text/html")
-			_, _ = fmt.Fprintf(w, pageScript, script, address) // a browser that has left is not told
+			_, _ = fmt.Fprintf(w, pageScript, script, address.Load()) // a browser that has left is not told
 			return
 		}
 		var all []read
@@ -191,7 +193,7 @@ func TestPagesInABrowser(t *testing.T) {
 		done <- all
 	}))
 	t.Cleanup(pages.Close)
-	address = serveFor(t, pages.URL)
+	address.Store(serveFor(t, pages.URL))
 	visit := func(url string) []read {
 		ctx, cancel := context.WithTimeout(t.Context(), testdb.Patience)
 		defer cancel()
