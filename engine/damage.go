@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
-// A read of a damaged database returns what is left, or fails. Either way the damage is recorded
+// A read of a damaged database returns the intact part, or fails. Either way the damage is recorded
 // before the read returns: Open records what it had to leave out, the store records each block that
 // it cannot read, and decoders record each value whose checksum fails. There is one such record.
 // Results carry its count as Unreadable, and [DB.Damage] describes it.

@@ -80,8 +80,8 @@ func isFile(f vfs.FS, path string) (bool, error) {
 	return own, fault.Within(doingOpen(path), err)
 }
 
-// holdsFolder refuses a folder whose name is that of a database in one file, unless it holds a database already:
-// older versions made one there, and nobody means to.
+// holdsFolder refuses a folder whose name ends with FileSuffix, unless it already holds a database, which older
+// versions could create there.
 func holdsFolder(f vfs.FS, dir string) error {
 	names, err := f.List(dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func holdsFolder(f vfs.FS, dir string) error {
 		return nil
 	}
 	return &fault.Error{
-		Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "it is a folder without a database, and a name that ends with " + FileSuffix + " is that of a file",
+		Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "it is a folder without a database, and names that end with " + FileSuffix + " are for databases in one file",
 		Do: "remove the folder to make one file of this name, or choose a name without " + FileSuffix + " for a database in a folder",
 	}
 }

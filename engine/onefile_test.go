@@ -495,7 +495,7 @@ func TestFileFaults(t *testing.T) {
 }
 
 // TestFileReadBesideItsOwner verifies that a file is read without its lock while another program has it open: each reader
-// has one commit whole, and no older one than was acknowledged before it opened the file; it goes on with that, and
+// sees one complete commit, no older than the last one acknowledged before it opened the file. It keeps that state, and
 // writes nothing.
 func TestFileReadBesideItsOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.memdb")

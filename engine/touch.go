@@ -64,8 +64,8 @@ func (db *DB) renew(seq uint64, at int64) {
 	db.touched.note(db, []uint64{seq}, layout.Access{Last: at})
 }
 
-// Extend moves the expiry of memories, by their Seqs, to later times: that of memories which live as
-// long as they are read. Readers see it at once. Extend makes no version, so that UpdatedAt and the
+// Extend moves the expiry of memories, given by their Seqs, to later times. It is for memories that
+// expire some time after their last read. Readers see the new expiry at once. Extend makes no version, so that UpdatedAt and the
 // history stay, and counts as an access without a recall. It is committed with the access counts: a
 // crash may lose the extensions of the last five seconds, a close loses none. Extend passes over
 // memories that are gone, have expired or never expire, and over times that are not later.

@@ -226,7 +226,7 @@ func (w *builder) recode(ctx context.Context) error {
 		return err
 	}
 	g.blocks.Store(k)
-	// Blocks are made anew in place, which no walk may be reading that found them right.
+	// Blocks are rebuilt in place. A walk that began before may still be reading one.
 	if err := k.walks.wait(ctx); err != nil {
 		k.uncoded.Add(1)
 		return err

@@ -142,8 +142,8 @@ func TestBlocksFollow(t *testing.T) {
 	}
 }
 
-// Walks over blocks run beside Link, which makes blocks anew, with kernels that the race detector
-// can watch.
+// TestHopsBesideLink verifies that searches may walk over blocks while Link rebuilds blocks. It uses the
+// kernels in Go, which the race detector can watch.
 func TestHopsBesideLink(t *testing.T) {
 	defer simd.Use(simd.Portable)()
 	vecs := clustered(random(t), 600, leastBlockBits, 6)

@@ -28,11 +28,6 @@ func Saying(text string) string {
 	return smallBeginning(form)
 }
 
-// SaySame reports whether two texts say the same.
-func SaySame(a, b string) bool {
-	return a == b || Saying(a) == Saying(b)
-}
-
 // secrets are parts of words for what is typed sign by sign.
 var secrets = strings.Fields(`
 	password passwd passwort passphrase passcode kennwort losung contraseña contrasenya senha wachtwoord lösenord adgangskode passord

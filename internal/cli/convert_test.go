@@ -48,8 +48,8 @@ func TestOneFile(t *testing.T) {
 	c.fails(2, "memdbctl convert", "--db", at("new.memdb"), "restore", at("folder"))
 }
 
-// TestOneFileBesideItsHolder verifies that the commands that read have the last commit of a file that another program has
-// open, and say so, and that those that write are told what they can do.
+// TestOneFileBesideItsHolder verifies that commands that read return the last commit of a file that another program has
+// open, with a note, and that commands that write fail with a next step.
 func TestOneFileBesideItsHolder(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a reader needs the lock")

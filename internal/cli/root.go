@@ -28,7 +28,7 @@ type app struct {
 	quiet  bool
 	wait   time.Duration
 	waits  bool // --wait was given
-	// follows: the verb goes on with what is committed later.
+	// follows is true for a command that also reads later commits.
 	follows bool
 	// args are those of the process, or of the line of a shell.
 	args []string

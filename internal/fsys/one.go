@@ -26,7 +26,7 @@ const (
 )
 
 // LockFile is LockDir for a database that is one file, which need not exist; its folder must. The
-// lock is that of a file beside it, since the file itself is another one after each commit. Who
+// lock is that of a file beside it, since the file itself is replaced from time to time. Who
 // closes the lock removes that file.
 func LockFile(files vfs.FS, path string, h Holder) (io.Closer, error) {
 	return lockBeside(files, path, h, func(string, error) (io.Closer, error) { return nil, errors.ErrUnsupported })
