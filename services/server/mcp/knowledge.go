@@ -10,9 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/text/cases"
-	"golang.org/x/text/language"
-
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange/products"
 	"github.com/seed-7aedc3ff/memdb/graph"
@@ -148,9 +145,8 @@ func (k *knowledge) searchNodes(ctx context.Context, args map[string]any) (conte
 	if err != nil {
 		return nil, nil, err
 	}
-	lower := cases.Lower(language.Und) // as JavaScript does: İ has two letters then, and the last Σ of a word is ς
-	query := lower.String(args["query"].(string))
-	has := func(s string) bool { return strings.Contains(lower.String(s), query) }
+	query := lower(args["query"].(string))
+	has := func(s string) bool { return strings.Contains(lower(s), query) }
 	g = g.only(func(n *node) bool {
 		return has(n.Name) || has(n.EntityType) || slices.ContainsFunc(n.Observations, has)
 	})
