@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -17,11 +19,11 @@ func TestAll(t *testing.T) {
 	names, routes := map[string]bool{}, map[string]bool{}
 	for _, d := range All() {
 		op := d.Describe()
-		if names[op.Name] || routes[op.Route] || op.Name == "" || op.Summary == "" || op.Doing == "" {
+		if names[op.Name] || op.Route != "" && routes[op.Route] || op.Name == "" || op.Summary == "" || op.Doing == "" {
 			t.Errorf("%s, %s: it is there twice, or lacks a name, a summary or what it does", op.Name, op.Route)
 		}
 		names[op.Name], routes[op.Route] = true, true
-		if method, _, _ := strings.Cut(op.Route, " "); (method == "GET") != (op.Access == Reads) {
+		if method, _, _ := strings.Cut(op.Route, " "); op.Route != "" && (method == "GET") != (op.Access == Reads) {
 			t.Errorf("%s: the method is %s, and the access %d", op.Name, method, op.Access)
 		}
 		if strings.HasSuffix(op.Summary, ".") {
@@ -40,6 +42,9 @@ func TestAll(t *testing.T) {
 				t.Errorf("%s: the field %q is there twice, or lacks a name or a help", op.Name, f.Name)
 			}
 			seen[key] = true
+			if f.Stdin != 0 && f.Stdin != entries.MaxValue && f.Stdin != memory.MaxText {
+				t.Errorf("%s: the field %s is read up to %d bytes, which is the bound of nothing", op.Name, f.Name, f.Stdin)
+			}
 			if f.Place == InPath {
 				path = append(path, f.Name)
 			}

@@ -10,7 +10,8 @@
 //	body:"object" the body of the route: the fields of an embedded struct, each of them a flag of the command
 //	json:"model"  the name of a field of such a struct
 //	flag:"cost"   another name of the flag; "-": the command has no such flag
-//	arg:"KEY"     the name of an argument
+//	arg:"KEY"     the name of an argument; [KEY] can be left out, and KEY... is all arguments that are left
+//	stdin:"100"   for the argument -, the value is read from the input, up to so many bytes
 //	unit:"tokens" what the value of a flag is called in the help of the command
 //	help:"…"      what the field means: a sentence without its first capital and its full stop
 //	enum:"a,b"    all values that it can have

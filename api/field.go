@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -43,6 +44,10 @@ type Field struct {
 	Default string
 	// Required: it cannot be left out.
 	Required bool
+	// Stdin bounds, in bytes, a value that is read from the input where the argument is -. 0: it is not read there.
+	Stdin int
+	// Words: the arguments from this one on are its value, with a space between.
+	Words bool
 	// Kind is how its values are written.
 	Kind *Kind
 
@@ -62,9 +67,11 @@ func fieldsOf(t reflect.Type, index []int, inBody bool) (all []Field) {
 			continue
 		}
 		f := Field{
-			Place: InQuery, Name: of.Tag.Get("query"), Arg: of.Tag.Get("arg"), Unit: of.Tag.Get("unit"), Help: of.Tag.Get("help"),
+			Place: InQuery, Name: of.Tag.Get("query"), Unit: of.Tag.Get("unit"), Help: of.Tag.Get("help"),
 			Default: of.Tag.Get("default"), min: of.Tag.Get("min"), max: of.Tag.Get("max"), Required: of.Tag.Get("required") == "true", index: at,
 		}
+		f.Arg, f.Words = strings.CutSuffix(of.Tag.Get("arg"), "...")
+		f.Stdin, _ = strconv.Atoi(of.Tag.Get("stdin"))
 		switch {
 		case inBody:
 			f.Place = InBody
@@ -73,6 +80,9 @@ func fieldsOf(t reflect.Type, index []int, inBody bool) (all []Field) {
 			f.Place, f.Name = InPath, of.Tag.Get("path")
 		case of.Tag.Get("body") != "":
 			f.Place, f.Name = AsBody, of.Tag.Get("body")
+		}
+		if f.Name == "" { // its caller sets it
+			continue
 		}
 		if enum := of.Tag.Get("enum"); enum != "" {
 			f.Enum = strings.Split(enum, ",")

@@ -13,5 +13,7 @@ func All() []Described {
 	return []Described{
 		KVPut, KVGet, KVDelete, KVList,
 		UsageAdd, UsageTotal, UsageBy, UsageRank, UsageRollUp, UsageBudgetSet, UsageBudgetList, UsageBudgetRemove, UsageBudgetCheck,
+		NoteAdd, NoteGet, NoteWrite, NoteRename, NoteAlias, NoteRemove, NoteList, NoteSearch,
+		SessionList, SessionState, SessionOpen, SessionOpenNamed, SessionOpenChannel, SessionClose, SessionArchive, SessionDelete,
 	}
 }

@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/exchange"
-	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const kvExample = `
@@ -28,17 +24,6 @@ jq .report today.json | memdbctl kv put report - --agent researcher`
 
 func (a *app) kvCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "kv", "Keep JSON values under keys, for a user or an agent", kvExample)
-	noEntry := func(doing string) func(*api.KVKey, error) error {
-		return func(q *api.KVKey, err error) error {
-			if !errors.Is(err, memory.ErrNotFound) {
-				return err
-			}
-			return &memory.Error{
-				Kind: memory.ErrNotFound, What: fmt.Sprintf("%s %q", doing, q.Key), Why: "there is no such key",
-				Do: "check the key, --user and --agent",
-			}
-		}
-	}
 	return withVerbs(
 		cmd,
 		opCmd(a, api.KVPut, shown[api.KVPutRequest, entries.Line]{
@@ -48,12 +33,10 @@ func (a *app) kvCmd() *cobra.Command {
 		opCmd(a, api.KVGet, shown[api.KVKey, entries.Line]{
 			help:  help{example: "\nmemdbctl kv get reports_count --agent researcher\nmemdbctl kv get reports_count --agent researcher --json"},
 			print: func(_ *api.KVKey, e entries.Line) { a.printf("%s\n", e.Value) },
-			fail:  noEntry("get"),
 		}),
 		opCmd(a, api.KVDelete, shown[api.KVKey, exchange.Deleted]{
 			help:  help{example: "\nmemdbctl kv delete reports_count --agent researcher"},
 			print: printDeletedOf[api.KVKey](a),
-			fail:  noEntry("delete"),
 		}),
 		listCmd(a, api.KVList, listShown[api.KVListRequest, entries.Line]{
 			help:    help{example: "\nmemdbctl kv list --agent researcher\nmemdbctl kv list cache/ --agent researcher --limit 1000 --json"},

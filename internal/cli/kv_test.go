@@ -28,8 +28,8 @@ func TestKV(t *testing.T) {
 	if got := one(t, c.objects("kv", "get", "a/2", "--agent", "r")); got["expires_at"] == nil {
 		t.Errorf("no expiry: %v", got)
 	}
-	c.fails(exitNotFound, "no such key", "kv", "get", "a/1", "--agent", "other")
-	c.fails(exitNotFound, "no such key", "kv", "delete", "c", "--agent", "r")
+	c.fails(exitNotFound, "its owner has none", "kv", "get", "a/1", "--agent", "other")
+	c.fails(exitNotFound, "its owner has none", "kv", "delete", "c", "--agent", "r")
 
 	var keys []string
 	for _, e := range c.objects("kv", "list", "a/", "--agent", "r") {

@@ -57,7 +57,7 @@ func TestNotes(t *testing.T) {
 	c.fails(exitNotFound, "no note or archive", "note", "get", "deploy", "--agent", "ops")
 	c.fails(exitNotFound, "no note or archive", "note", "get", "minutes", "--agent", "other")
 	c.fails(exitUsage, "neither note nor archive", "note", "add", "x", "y", "--kind", "fact", "--agent", "ops")
-	c.fails(exitUsage, "negative", "note", "search", "x", "--limit", "-1", "--agent", "ops")
+	c.fails(exitUsage, "not a whole number", "note", "search", "x", "--limit", "-1", "--agent", "ops")
 	c.fails(exitUsage, "add, get, rename", "note")
 	if n := add("third", "Lunch."); n["id"] != 3.0 {
 		t.Errorf("a number was given again: %v", n)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -21,9 +20,8 @@ type shown[Q, R any] struct {
 	help
 	// print shows the reply to people.
 	print func(q *Q, r R)
-	// fail changes an error of the operation, and end fails for a reply. nil: neither does.
-	fail func(q *Q, err error) error
-	end  func(r R) error
+	// end is what follows, and may fail. nil: nothing.
+	end func(r R) error
 }
 
 // opCmd is the command of an operation.
@@ -32,8 +30,6 @@ func opCmd[Q, R any](a *app, op *api.Op[Q, R], s shown[Q, R]) *cobra.Command {
 	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
 		r, err := op.Run(ctx, db, q)
 		switch {
-		case err != nil && s.fail != nil:
-			return s.fail(q, err)
 		case err != nil:
 			return err
 		case a.json:
@@ -53,7 +49,7 @@ type listShown[Q, L any] struct {
 	help
 	columns func(q *Q) []string
 	cells   func(l L) []any
-	// cursor is what --after takes to continue behind an item. nil: the list has one page.
+	// cursor is what --after takes to continue behind an item. nil: it takes what the operation returns.
 	cursor func(l L) string
 }
 
@@ -62,11 +58,9 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 	q := new(Q)
 	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
 		t := a.rows(s.columns(q)...)
-		after := ""
+		var last L
 		next, err := op.Run(ctx, db, q, func(l L) error {
-			if s.cursor != nil {
-				after = s.cursor(l)
-			}
+			last = l
 			return t.add(l, s.cells(l)...)
 		})
 		if err != nil {
@@ -75,7 +69,10 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 		if err := t.end(); err != nil || next == "" {
 			return err
 		}
-		return a.printNext(after)
+		if s.cursor != nil {
+			next = s.cursor(last)
+		}
+		return a.printNext(next)
 	})
 }
 
@@ -93,6 +90,7 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 		if f := &fields[i]; f.Arg != "" {
 			b.args = append(b.args, f)
 			use += " " + f.Arg
+			b.words = b.words || f.Words
 		}
 	}
 	cmd := newCmd("", use, op.Summary, h.example)
@@ -139,6 +137,8 @@ type binding struct {
 	cmd  *cobra.Command
 	q    any
 	args []*api.Field
+	// words: the last argument takes all that are left.
+	words bool
 }
 
 // bind makes the flag of a field, or completes its argument.
@@ -230,7 +230,7 @@ func (b *binding) checkArgs(cmd *cobra.Command, args []string) error {
 		}
 		names = append(names, f.Arg)
 	}
-	if len(args) >= least && len(args) <= len(b.args) {
+	if len(args) >= least && (b.words || len(args) <= len(b.args)) {
 		return nil
 	}
 	takes := "no argument"
@@ -242,15 +242,18 @@ func (b *binding) checkArgs(cmd *cobra.Command, args []string) error {
 
 // setArgs sets the fields of the arguments. The value that "-" stands for is read from the input.
 func (b *binding) setArgs(args []string) error {
-	for i, text := range args {
-		f, named := b.args[i], b.args[i].Arg+":"
+	for i, f := range b.args[:min(len(args), len(b.args))] {
+		text, named := args[i], f.Arg+":"
+		if f.Words {
+			text = strings.Join(args[i:], " ")
+		}
 		if f.Kind == api.Value {
 			named = f.Help // not the value: it may be a secret
 		}
-		if f.Kind == api.Value && text == "-" {
+		if f.Stdin > 0 && text == "-" {
 			named = "the input"
 			var err error
-			if text, err = b.a.readBounded(b.cmd.Context(), f.Help, entries.MaxValue, "shorten it, or split it under several keys"); err != nil {
+			if text, err = b.a.readBounded(b.cmd.Context(), f.Help, f.Stdin, "shorten it, or split it under several names"); err != nil {
 				return err
 			}
 		}

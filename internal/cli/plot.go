@@ -220,7 +220,7 @@ are drawn.`
 		return a.read(ctx, func(db *engine.DB) error {
 			t, err := talkOf(ctx, db, owner, args[0])
 			if err != nil {
-				return noSession("plot", args[0], err)
+				return err
 			}
 			return a.draw(ctx, &f, t.chart(), func() error { return a.printTalk(t) })
 		})

@@ -112,6 +112,6 @@ func TestPlotBadInput(t *testing.T) {
 	c.fails(2, "--queries is 1 to", "plot", "latency", "--queries", "100000")
 	c.fails(2, "--depth is at least 1", "plot", "graph", "x", "--agent", "a", "--depth", "0")
 	c.fails(2, "--limit 1 to", "plot", "graph", "x", "--agent", "a", "--limit", "501")
-	c.fails(3, "there is no such session", "plot", "session", "none", "--agent", "a")
+	c.fails(3, "no such session", "plot", "session", "none", "--agent", "a")
 	c.fails(2, "it is a folder", "plot", "growth", "--svg", t.TempDir())
 }

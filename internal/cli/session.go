@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -20,24 +20,8 @@ memdbctl session list --agent support`
 
 func (a *app) sessionCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "session", "Keep conversations: their messages in order", sessionExample)
-	return withVerbs(
-		cmd,
-		a.sessionAppendCmd(), a.sessionShowCmd(), a.sessionListCmd(), a.sessionOpenCmd(),
-		a.sessionEndCmd("close", "Close a session: nothing is appended until it is opened", engine.Sessions.Close),
-		a.sessionEndCmd("archive", "Close a session, and leave it out of lists", engine.Sessions.Archive),
-		a.sessionDeleteCmd(), a.sessionSaveCmd(), a.sessionCompactCmd(), a.sessionRepairCmd(),
-	)
-}
-
-// noSession says which flags to check where there is no such session.
-func noSession(doing, name string, err error) error {
-	if !errors.Is(err, memory.ErrNotFound) {
-		return err
-	}
-	return &memory.Error{
-		Kind: memory.ErrNotFound, What: fmt.Sprintf("%s %q", doing, cut(name, 60)), Why: "there is no such session",
-		Do: "check its name, --user and --agent",
-	}
+	verbs := append([]*cobra.Command{a.sessionAppendCmd(), a.sessionShowCmd()}, a.sessionStates()...)
+	return withVerbs(cmd, append(verbs, a.sessionSaveCmd(), a.sessionCompactCmd(), a.sessionRepairCmd())...)
 }
 
 const sessionAppendExample = `
@@ -211,11 +195,11 @@ the memory was deleted and its history is gone.`
 		ctx := cmd.Context()
 		return a.read(ctx, func(db *engine.DB) error {
 			if all {
-				return noSession("show", args[0], a.showAll(ctx, db, owner, args[0]))
+				return a.showAll(ctx, db, owner, args[0])
 			}
 			s, err := db.Sessions().Load(ctx, owner, args[0], &w)
 			if err != nil {
-				return noSession("show", args[0], err)
+				return err
 			}
 			return a.showLoaded(&s)
 		})
@@ -273,44 +257,44 @@ const sessionListExample = `
 memdbctl session list --agent support
 memdbctl session list --agent support --channel telegram --json`
 
-func (a *app) sessionListCmd() *cobra.Command {
-	cmd := newCmd("", "list", "List sessions, those that were updated last first", sessionListExample)
-	cmd.Args = exactly(0, "no arguments")
-	var q sessions.Query
-	ownerFlags(cmd, &q.Owner)
-	cmd.Flags().StringVar(&q.Channel, "channel", "", "those of this channel, archived ones included")
-	cmd.Flags().BoolVar(&q.Archived, "archived", false, "those that are archived, instead of the others")
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, limitHelp+", up to "+number(memory.MaxLimit))
-	cmd.Flags().StringVar(&q.After, "after", "", "the page behind this `mark`, which the one before has printed")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := checkLimit(cmd, q.Limit); err != nil {
-			return err
-		}
-		ctx := cmd.Context()
-		return a.read(ctx, func(db *engine.DB) error {
-			page, err := db.Sessions().List(ctx, q)
-			if err != nil {
-				return err
-			}
-			t := a.rows("SESSION", "CHANNEL", "MESSAGES", "UPDATED", "STATE")
-			for _, s := range page.Sessions {
-				if err := t.add(sessions.NewSessionLine(s), s.Session, s.Channel, s.Messages, exchange.Time{Time: s.UpdatedAt}.String(), stateOf(&s)); err != nil {
-					return err
-				}
-			}
-			if err := t.end(); err != nil {
-				return err
-			}
-			if page.Next == "" {
-				return nil
-			}
-			return a.printNext(page.Next)
-		})
+const sessionOpenExample = `
+memdbctl session open --channel telegram --agent support
+memdbctl session open monday --agent support`
+
+const sessionOpenLong = `Open a session by its name, or the one of a channel that was updated last and is
+not closed. If there is none, it is made. One that is closed is open again.`
+
+const sessionDeleteExample = `
+memdbctl session delete monday --agent support
+memdbctl session delete monday --agent support --with-memories`
+
+// sessionStates are the commands about a session as a whole.
+func (a *app) sessionStates() []*cobra.Command {
+	end := func(op *api.Op[api.Session, sessions.SessionLine], verb string) *cobra.Command {
+		return opCmd(a, op, shown[api.Session, sessions.SessionLine]{help: help{example: "\nmemdbctl session " + verb + " monday --agent support"}, print: showSession[api.Session](a)})
 	}
-	return cmd
+	return []*cobra.Command{
+		listCmd(a, api.SessionList, listShown[api.SessionListRequest, sessions.SessionLine]{
+			help: help{example: sessionListExample}, columns: columns[api.SessionListRequest]("SESSION", "CHANNEL", "MESSAGES", "UPDATED", "STATE"),
+			cells: func(s sessions.SessionLine) []any {
+				return []any{s.Session, s.Channel, s.Messages, s.UpdatedAt.String(), stateOf(&s)}
+			},
+		}),
+		opCmd(a, api.SessionOpen, shown[api.SessionOpenRequest, sessions.SessionLine]{
+			help: help{long: sessionOpenLong, example: sessionOpenExample}, print: showSession[api.SessionOpenRequest](a),
+		}),
+		end(api.SessionClose, "close"),
+		end(api.SessionArchive, "archive"),
+		opCmd(a, api.SessionDelete, shown[api.SessionDeleteRequest, sessions.Deleted]{
+			help: help{example: sessionDeleteExample},
+			print: func(_ *api.SessionDeleteRequest, d sessions.Deleted) {
+				a.printf("deleted a session of %s, and %s\n", count(d.Messages, "message", "messages"), count(d.Memories, "memory", "memories"))
+			},
+		}),
+	}
 }
 
-func stateOf(s *sessions.Session) string {
+func stateOf(s *sessions.SessionLine) string {
 	switch {
 	case s.Archived:
 		return "archived"
@@ -320,108 +304,11 @@ func stateOf(s *sessions.Session) string {
 	return "open"
 }
 
-func (a *app) printSession(s sessions.Session) error {
-	if a.json {
-		return a.printJSON(sessions.NewSessionLine(s))
+// showSession shows the state of a session.
+func showSession[Q any](a *app) func(*Q, sessions.SessionLine) {
+	return func(_ *Q, s sessions.SessionLine) {
+		a.printf("%s is %s, %s\n", escape(s.Session), stateOf(&s), count(s.Messages, "message", "messages"))
 	}
-	a.printf("%s is %s, %s\n", escape(s.Session), stateOf(&s), count(s.Messages, "message", "messages"))
-	return nil
-}
-
-const sessionOpenExample = `
-memdbctl session open --channel telegram --agent support
-memdbctl session open monday --agent support`
-
-func (a *app) sessionOpenCmd() *cobra.Command {
-	cmd := newCmd("", "open [RUN]", "Open a session, and make it if there is none", sessionOpenExample)
-	cmd.Long = `Open a session by its name, or the one of a channel that was updated last and is
-not closed. If there is none, it is made. One that is closed is open again.`
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return usagef(cmd, "it takes one session, and got %d", len(args))
-		}
-		return nil
-	}
-	var (
-		owner   memory.Owner
-		channel string
-	)
-	ownerFlags(cmd, &owner)
-	cmd.Flags().StringVar(&channel, "channel", "", "where it takes place, as telegram")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		if len(args) == 0 && channel == "" {
-			return usagef(cmd, "name a session, or --channel")
-		}
-		if owner == (memory.Owner{}) {
-			return &memory.Error{Kind: memory.ErrScope, What: "open a session"} // before a database is made
-		}
-		return a.create(ctx, nil, func(db *engine.DB) (err error) {
-			var s sessions.Session
-			if len(args) == 0 {
-				s, err = db.Sessions().OpenChannel(ctx, owner, channel)
-			} else {
-				s, err = db.Sessions().Open(ctx, owner, args[0], &sessions.OpenOptions{Channel: channel})
-			}
-			if err != nil {
-				return err
-			}
-			return a.printSession(s)
-		})
-	}
-	return cmd
-}
-
-// sessionEndCmd is close or archive.
-func (a *app) sessionEndCmd(verb, short string, end func(engine.Sessions, context.Context, memory.Owner, string) error) *cobra.Command {
-	cmd := newCmd("", verb+" RUN", short, "\nmemdbctl session "+verb+" monday --agent support")
-	cmd.Args = exactly(1, "one session")
-	var owner memory.Owner
-	ownerFlags(cmd, &owner)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
-			if err := end(db.Sessions(), ctx, owner, args[0]); err != nil {
-				return noSession(verb, args[0], err)
-			}
-			s, err := db.Sessions().Get(ctx, owner, args[0])
-			if err != nil {
-				return err
-			}
-			return a.printSession(s)
-		})
-	}
-	return cmd
-}
-
-const sessionDeleteExample = `
-memdbctl session delete monday --agent support
-memdbctl session delete monday --agent support --with-memories`
-
-func (a *app) sessionDeleteCmd() *cobra.Command {
-	cmd := newCmd("", "delete RUN", "Delete a session", sessionDeleteExample)
-	cmd.Args = exactly(1, "one session")
-	var (
-		owner memory.Owner
-		opts  sessions.DeleteOptions
-	)
-	ownerFlags(cmd, &owner)
-	cmd.Flags().BoolVar(&opts.Memories, "with-memories", false, "delete its memories, too")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
-			d, err := db.Sessions().Delete(ctx, owner, args[0], &opts)
-			switch {
-			case err != nil:
-				return noSession("delete", args[0], err)
-			case a.json:
-				return a.printJSON(d)
-			}
-			a.printf("deleted a session of %s, and %s\n", count(d.Messages, "message", "messages"), count(d.Memories, "memory", "memories"))
-			return nil
-		})
-	}
-	return cmd
 }
 
 // intoSession are the flags of a store that also appends to a session.

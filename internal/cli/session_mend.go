@@ -131,7 +131,7 @@ func (a *app) compact(ctx context.Context, db *engine.DB, owner memory.Owner, se
 	r, err := db.Sessions().Compact(ctx, owner, session, o)
 	switch {
 	case err != nil:
-		return noSession("compact", session, err)
+		return err
 	case a.json:
 		return a.printJSON(r)
 	case !r.Compacted:
@@ -182,7 +182,7 @@ something is appended.`
 			r, err := db.Sessions().Repair(ctx, owner, args[0], dry)
 			switch {
 			case err != nil:
-				return noSession("repair", args[0], err)
+				return err
 			case a.json:
 				return a.printJSON(r)
 			}
@@ -207,5 +207,10 @@ func (a *app) undoRepair(ctx context.Context, db *engine.DB, owner memory.Owner,
 	if err != nil {
 		return err
 	}
-	return a.printSession(s)
+	line := sessions.NewSessionLine(s)
+	if a.json {
+		return a.printJSON(line)
+	}
+	showSession[struct{}](a)(nil, line)
+	return nil
 }

@@ -22,6 +22,8 @@ var cliWords = strings.NewReplacer(
 	"TrimRemoves is negative", "--trim is negative",
 	"give the user and the agent", `give --user and --agent, "" for none`,
 	"check the ID and the scope", "check the ID, --user, --agent and --run",
+	"check the key and the owner", "check the key, --user and --agent",
+	"check the session and the owner", "check its name, --user and --agent",
 	"give a later LSN, or open the database with a longer Retain", "give a later LSN",
 	"give TTL or ExpiresAt", "give a positive --ttl",
 	"add its manifest, or open the database without StrictAgents", "add its manifest: memdbctl agent add",

@@ -217,7 +217,7 @@ func TestVerbsOfKeys(t *testing.T) {
 		{ada.Key, []string{"recall", "milk", "--scope", `{"user":"bob"}`}, 1, "--scope"},
 		{ada.Key, []string{"recall", "milk", "--all-scopes"}, 1, "--all-scopes"},
 		{ada.Key, []string{"kv", "put", "k", "1"}, 0, ""},
-		{bob.Key, []string{"kv", "get", "k"}, 3, "no such key"},
+		{bob.Key, []string{"kv", "get", "k"}, 3, "its owner has none"},
 		{ada.Key, []string{"export", "-"}, 0, "Ada's tea"},
 		{ada.Key, []string{"stats"}, 1, "administrator"},
 		{ada.Key, []string{"reset", "--yes"}, 1, "administrator"},

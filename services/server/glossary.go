@@ -153,15 +153,14 @@ var schemaNames = map[string]string{
 	"native.storedOrNot": "BatchResult",
 	"native.typeCount":   "GraphTypeCount",
 
-	"sent native.batch":       "MemoryBatch",
-	"sent native.change":      "MemoryChange",
-	"sent native.factText":    "FactText",
-	"sent native.manifest":    "AgentManifest",
-	"sent native.mergeFrom":   "EntityMerge",
-	"sent native.question":    "RecallRequest",
-	"sent native.relation":    "NewRelation",
-	"sent native.said":        "Conversation",
-	"sent native.openChannel": "ChannelName",
+	"sent native.batch":     "MemoryBatch",
+	"sent native.change":    "MemoryChange",
+	"sent native.factText":  "FactText",
+	"sent native.manifest":  "AgentManifest",
+	"sent native.mergeFrom": "EntityMerge",
+	"sent native.question":  "RecallRequest",
+	"sent native.relation":  "NewRelation",
+	"sent native.said":      "Conversation",
 
 	"server.health": "ServerState",
 }

@@ -342,7 +342,8 @@ func (b *apiBuilder) structure(s shape) object {
 	return ref(name)
 }
 
-// schemaName is that of the glossary, else that of the Go type.
+// schemaName is the name in the glossary, else the name of the Go type; what a client sends is named without the ending
+// Body.
 func schemaName(s shape) string {
 	if s.sent {
 		if name := schemaNames["sent "+s.of.String()]; name != "" {
@@ -354,6 +355,9 @@ func schemaName(s shape) string {
 	name := s.of.Name()
 	if name == "" {
 		return ""
+	}
+	if s.sent {
+		name = strings.TrimSuffix(name, "Body")
 	}
 	return strings.ToUpper(name[:1]) + name[1:]
 }
@@ -397,7 +401,7 @@ func (b *apiBuilder) fields(schema string, s shape, into *fieldsOf) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		name = cmp.Or(name, f.Name)
 		optional := strings.Contains(options, "omit")
-		p := b.property(schema, name, shape{f.Type, s.sent}, optional)
+		p := b.property(schema, name, shape{f.Type, s.sent}, optional, f.Tag.Get("help"))
 		if s.sent && f.Tag.Get(tagName) == "required" || !s.sent && !optional {
 			into.required = append(into.required, name)
 		}
@@ -405,8 +409,8 @@ func (b *apiBuilder) fields(schema string, s shape, into *fieldsOf) {
 	}
 }
 
-// property is the schema of a field.
-func (b *apiBuilder) property(schema, name string, s shape, optional bool) object {
+// property is the schema of a field. help is what the field says of itself, empty where the glossary has it.
+func (b *apiBuilder) property(schema, name string, s shape, optional bool, help string) object {
 	var p object
 	switch fixed, is := constants[schema]; {
 	case is && name == "type" && !s.sent:
@@ -420,7 +424,9 @@ func (b *apiBuilder) property(schema, name string, s shape, optional bool) objec
 	if null := s.of.Kind() == reflect.Pointer || isTime(s.of) && s.of != timeType; null && !optional && !s.sent {
 		p = nullable(p)
 	}
-	if text := cmp.Or(glossary[schema+"."+name], glossary[name]); text != "" {
+	if help != "" {
+		p["description"] = strings.ToUpper(help[:1]) + help[1:] + "."
+	} else if text := cmp.Or(glossary[schema+"."+name], glossary[name]); text != "" {
 		p["description"] = text
 	}
 	return p

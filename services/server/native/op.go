@@ -129,6 +129,18 @@ func requestOf[Q any](a *ask, doing string, fields []api.Field) (*Q, error) {
 // own sets whose request it is, by what the key may see.
 func (a *ask) own(q any, doing string) error {
 	switch of := q.(type) {
+	case *api.SessionListRequest: // a key of a session sees that one alone
+		s, err := a.Exact(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
+		if err != nil {
+			return err
+		}
+		o, err := a.session(doing, s.Run)
+		of.Owner, of.Run = api.Owner{User: o.User, Agent: o.Agent}, s.Run
+		return err
+	case api.OfSession:
+		o, err := a.session(doing, of.SessionOf().Run)
+		of.SessionOf().Owner = api.Owner{User: o.User, Agent: o.Agent}
+		return err
 	case api.Owned:
 		o, err := a.owner(doing)
 		*of.OwnerOf() = api.Owner{User: o.User, Agent: o.Agent}

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/rawjson"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -21,28 +21,23 @@ func sessionRoutes() []route {
 	line := sessions.SessionLine{}
 	type MessageLine sessions.MessageLine // its named keys; other keys are allowed
 	return []route{
-		{at: "GET /sessions", summary: "List sessions, most recently updated first", reply: line, lines: true, handle: listSessions, params: ofOwner(
-			param{name: "channel", kind: text, summary: "only sessions of this channel, including archived ones"},
-			param{name: "archived", kind: flag, summary: "list archived sessions instead of the others"}, upTo, after, wholeOf,
-		)},
-		{at: "POST /sessions", summary: "Open the most recent session of a channel, or create one", body: openChannel{}, reply: line, handle: openByChannel, params: ofOwner()},
+		listRoute(api.SessionList, nil),
+		opRoute(api.SessionOpenChannel),
 		{at: "GET /sessions/{run}", summary: "List the newest messages of a session, starting with its newest marker", reply: server.OneOf{Name: "SessionItem", Of: []any{MessageLine{}, sessions.MarkerLine{}}}, lines: true, handle: showSession, params: ofOwner(
 			param{name: "last", kind: count, summary: "the largest number of messages; the default is 20 without tokens"},
 			param{name: "tokens", kind: count, summary: "the largest number of tokens of the messages, at four bytes each"},
 			param{name: "all", kind: flag, summary: "return all messages, including those before a marker"},
 		)},
-		{at: "GET /sessions/{run}/state", summary: "Show a session without its messages", reply: line, handle: sessionState, params: ofOwner()},
+		opRoute(api.SessionState),
 		{at: "PUT /sessions/{run}", summary: "Replace the content of a session by messages of any form and markers, as JSON lines or a JSON array", takes: linesOfJSON, body: sessionItems{}, reply: saved{}, handle: saveSession, params: ofOwner(
 			param{name: "channel", kind: text, summary: "the channel in which the session takes place"},
 			param{name: "if_version", kind: lsn, summary: "fail unless the session has this version; 0: unless it does not exist"},
 			param{name: "strict", kind: flag, summary: "refuse parts and keys that no form of messages has"},
 		)},
 		{at: "POST /sessions/{run}/messages", summary: "Append a message of any form to a session, and store it as a memory", body: newMessage{}, reply: sessions.Appended{}, status: http.StatusCreated, handle: appendMessage, params: ofOwner()},
-		{at: "POST /sessions/{run}/open", summary: "Open a session, or create it", reply: line, handle: openSession, params: ofOwner(
-			param{name: "channel", kind: text, summary: "the channel in which the session takes place"},
-		)},
-		{at: "POST /sessions/{run}/close", summary: "Close a session: nothing is appended until it is opened again", reply: line, handle: closeSession, params: ofOwner()},
-		{at: "POST /sessions/{run}/archive", summary: "Archive a session: close it and hide it from lists", reply: line, handle: archiveSession, params: ofOwner()},
+		opRoute(api.SessionOpenNamed),
+		opRoute(api.SessionClose),
+		opRoute(api.SessionArchive),
 		{at: "POST /sessions/{run}/compact", summary: "Summarise the older messages of a session", reply: sessions.Compacted{}, handle: compactSession, params: ofOwner(
 			param{name: "threshold", kind: count, summary: "the number of messages from which on the session is summarised; the default is 30"},
 			param{name: "keep_recent", kind: count, summary: "the number of newest messages that are not summarised; the default is 10"},
@@ -52,71 +47,8 @@ func sessionRoutes() []route {
 			param{name: "dry_run", kind: flag, summary: "change nothing, and report what would be repaired"},
 			param{name: "undo", kind: flag, summary: "undo the last repair; the reply is the session"},
 		)},
-		{at: "DELETE /sessions/{run}", summary: "Delete a session", reply: sessions.Deleted{}, handle: deleteSession, params: ofOwner(
-			param{name: "with_memories", kind: flag, summary: "also delete the memories of the session"},
-		)},
+		opRoute(api.SessionDelete),
 	}
-}
-
-// listSessions of a key that is bound to a run has that run alone.
-func listSessions(a *ask) error {
-	s, err := a.Exact(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
-	if err != nil {
-		return err
-	}
-	owner, err := a.session("list sessions", s.Run)
-	if err != nil {
-		return err
-	}
-	if s.Run != "" {
-		return a.list(func(out *stream) error {
-			one, err := a.DB.Sessions().Get(a.Context(), owner, s.Run)
-			channel, archived := value[string](a, "channel"), value[bool](a, "archived")
-			switch {
-			case errors.Is(err, memory.ErrNotFound), channel != "" && one.Channel != channel, channel == "" && one.Archived != archived:
-				return nil
-			case err != nil:
-				return err
-			}
-			return out.write(sessions.NewSessionLine(one))
-		})
-	}
-	q := sessions.Query{Owner: owner, Channel: value[string](a, "channel"), Archived: value[bool](a, "archived")}
-	return a.list(func(s *stream) error {
-		return s.pages(func(after string, limit int) (string, error) {
-			q.After, q.Limit = after, limit
-			page, err := a.DB.Sessions().List(a.Context(), q)
-			if err != nil {
-				return "", err
-			}
-			for _, one := range page.Sessions {
-				if err := s.write(sessions.NewSessionLine(one)); err != nil {
-					return "", err
-				}
-			}
-			return page.Next, nil
-		})
-	})
-}
-
-type openChannel struct {
-	Channel string `json:"channel" openapi:"required"`
-}
-
-func openByChannel(a *ask) error {
-	b, err := decoded[openChannel](a)
-	if err != nil {
-		return err
-	}
-	owner, err := a.owner("open a session") // a key of a run does not find the sessions of a channel
-	if err != nil {
-		return err
-	}
-	if b.Channel == "" {
-		return invalid("open a session", "there is no channel", "give it, or open a session by its name")
-	}
-	s, err := a.DB.Sessions().OpenChannel(a.Context(), owner, b.Channel)
-	return a.ok(sessions.NewSessionLine(s), err)
 }
 
 func showSession(a *ask) error {
@@ -170,15 +102,6 @@ func (s *stream) item(i sessions.Item) error {
 		return s.write(sessions.NewMarkerLine(i.Marker))
 	}
 	return s.write(sessions.NewMessageLine(i.Message))
-}
-
-func sessionState(a *ask) error {
-	owner, err := a.session("show a session", a.id("run"))
-	if err != nil {
-		return err
-	}
-	s, err := a.DB.Sessions().Get(a.Context(), owner, a.id("run"))
-	return a.ok(sessions.NewSessionLine(s), err)
 }
 
 // sessionItems documents what a save replaces a session by: messages in any form, and markers.
@@ -284,37 +207,6 @@ func appendMessage(a *ask) error {
 	return a.Reply(http.StatusCreated, all[0])
 }
 
-func openSession(a *ask) error {
-	owner, err := a.session("open a session", a.id("run"))
-	if err != nil {
-		return err
-	}
-	s, err := a.DB.Sessions().Open(a.Context(), owner, a.id("run"), &sessions.OpenOptions{Channel: value[string](a, "channel")})
-	return a.ok(sessions.NewSessionLine(s), err)
-}
-
-func closeSession(a *ask) error {
-	owner, err := a.session("close a session", a.id("run"))
-	if err == nil {
-		err = a.DB.Sessions().Close(a.Context(), owner, a.id("run"))
-	}
-	if err != nil {
-		return err
-	}
-	return sessionState(a)
-}
-
-func archiveSession(a *ask) error {
-	owner, err := a.session("archive a session", a.id("run"))
-	if err == nil {
-		err = a.DB.Sessions().Archive(a.Context(), owner, a.id("run"))
-	}
-	if err != nil {
-		return err
-	}
-	return sessionState(a)
-}
-
 // compactSession stores an archive, which is a note of the owner.
 func compactSession(a *ask) error {
 	owner, err := a.session("compact a session", a.id("run"))
@@ -349,17 +241,9 @@ func repairSession(a *ask) error {
 		if err := a.DB.Sessions().UndoRepair(a.Context(), owner, a.id("run")); err != nil {
 			return err
 		}
-		return sessionState(a)
+		s, err := a.DB.Sessions().Get(a.Context(), owner, a.id("run"))
+		return a.ok(sessions.NewSessionLine(s), err)
 	}
 	r, err := a.DB.Sessions().Repair(a.Context(), owner, a.id("run"), dry)
 	return a.ok(r, err)
-}
-
-func deleteSession(a *ask) error {
-	owner, err := a.session("delete a session", a.id("run"))
-	if err != nil {
-		return err
-	}
-	d, err := a.DB.Sessions().Delete(a.Context(), owner, a.id("run"), &sessions.DeleteOptions{Memories: value[bool](a, "with_memories")})
-	return a.ok(d, err)
 }
