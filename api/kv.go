@@ -68,11 +68,11 @@ type KVListRequest struct {
 // KVList lists keys and values in the order of the keys.
 var KVList = &List[KVListRequest, entries.Line]{
 	Operation: Operation{Name: "kv list", Route: "GET /kv", Summary: "List keys and values in key order", Doing: "list values"},
-	Run: func(ctx context.Context, db *engine.DB, q *KVListRequest, yield func(entries.Line) error) (string, error) {
+	Run: func(ctx context.Context, db *engine.DB, q *KVListRequest, yield func(entries.Line) error) (End, error) {
 		page, err := db.KV().List(ctx, entries.Query{Owner: q.owner(), Prefix: q.Prefix, After: q.After, Limit: q.Limit})
 		if err != nil {
-			return "", err
+			return End{}, err
 		}
-		return page.Next, each(page.Entries, func(e entries.Entry) error { return yield(entries.NewLine(e)) })
+		return End{Next: page.Next}, each(page.Entries, func(e entries.Entry) error { return yield(entries.NewLine(e)) })
 	},
 }

@@ -157,11 +157,11 @@ type NoteListRequest struct {
 // NoteList lists notes and archives.
 var NoteList = &List[NoteListRequest, notes.Line]{
 	Operation: Operation{Name: "note list", Route: "GET /notes", Summary: "List notes and archives, or with query rank them", Doing: "list notes"},
-	Run: func(ctx context.Context, db *engine.DB, q *NoteListRequest, yield func(notes.Line) error) (string, error) {
+	Run: func(ctx context.Context, db *engine.DB, q *NoteListRequest, yield func(notes.Line) error) (End, error) {
 		if q.Query == nil && q.Limit != nil {
-			return "", invalid("list notes", "limit is for a query", "leave it out")
+			return End{}, invalid("list notes", "limit is for a query", "leave it out")
 		}
-		return "", q.notes(ctx, db, func(all notes.Notes) error {
+		return End{}, q.notes(ctx, db, func(all notes.Notes) error {
 			if q.Query == nil {
 				return all.List(ctx, q.owner(), func(n notes.Note) error { return yield(notes.NewLine(n)) })
 			}
@@ -193,7 +193,7 @@ type NoteSearchRequest struct {
 // NoteSearch ranks notes and archives; its route is the route of NoteList.
 var NoteSearch = &List[NoteSearchRequest, notes.Line]{
 	Operation: Operation{Name: "note search", Summary: "Rank notes and archives by BM25 over their content and name", Doing: "list notes"},
-	Run: func(ctx context.Context, db *engine.DB, q *NoteSearchRequest, yield func(notes.Line) error) (string, error) {
+	Run: func(ctx context.Context, db *engine.DB, q *NoteSearchRequest, yield func(notes.Line) error) (End, error) {
 		return NoteList.Run(ctx, db, &NoteListRequest{q.Owner, &q.Query, &q.Limit, q.AsOf}, yield)
 	},
 }

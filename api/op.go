@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/graph"
 )
 
 // Access is what an operation does to the database.
@@ -53,8 +54,16 @@ func (o *Op[Q, R]) Fields() []Field { return FieldsOf(reflect.TypeFor[Q]()) }
 // A List is an operation whose reply is a list.
 type List[Q, L any] struct {
 	Operation
-	// Run gives yield each item. It returns the cursor of the next page, which is empty if no page follows.
-	Run func(ctx context.Context, db *engine.DB, q *Q, yield func(L) error) (next string, err error)
+	// Run gives yield each item, and returns how the list ended.
+	Run func(ctx context.Context, db *engine.DB, q *Q, yield func(L) error) (End, error)
+}
+
+// An End is how a list ended.
+type End struct {
+	// Next is the cursor of the next page. It is empty if no page follows.
+	Next string
+	// Plan is how a query of a graph was answered: its Limit is what ended it early.
+	Plan graph.Plan
 }
 
 // Fields are the fields of a request.

@@ -43,22 +43,22 @@ type SessionListRequest struct {
 // SessionList lists sessions.
 var SessionList = &List[SessionListRequest, sessions.SessionLine]{
 	Operation: Operation{Name: "session list", Route: "GET /sessions", Summary: "List sessions, most recently updated first", Doing: "list sessions"},
-	Run: func(ctx context.Context, db *engine.DB, q *SessionListRequest, yield func(sessions.SessionLine) error) (string, error) {
+	Run: func(ctx context.Context, db *engine.DB, q *SessionListRequest, yield func(sessions.SessionLine) error) (End, error) {
 		if q.Run != "" {
 			one, err := db.Sessions().Get(ctx, q.owner(), q.Run)
 			switch {
 			case errors.Is(err, memory.ErrNotFound), q.Channel != "" && one.Channel != q.Channel, q.Channel == "" && one.Archived != q.Archived:
-				return "", nil
+				return End{}, nil
 			case err != nil:
-				return "", err
+				return End{}, err
 			}
-			return "", yield(sessions.NewSessionLine(one))
+			return End{}, yield(sessions.NewSessionLine(one))
 		}
 		page, err := db.Sessions().List(ctx, sessions.Query{Owner: q.owner(), Channel: q.Channel, Archived: q.Archived, After: q.After, Limit: q.Limit})
 		if err != nil {
-			return "", err
+			return End{}, err
 		}
-		return page.Next, each(page.Sessions, func(s sessions.Session) error { return yield(sessions.NewSessionLine(s)) })
+		return End{Next: page.Next}, each(page.Sessions, func(s sessions.Session) error { return yield(sessions.NewSessionLine(s)) })
 	},
 }
 

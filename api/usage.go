@@ -68,24 +68,24 @@ type UsageByRequest struct {
 // UsageBy sums the usage of calls by agent, model or day.
 var UsageBy = &List[UsageByRequest, usage.GroupLine]{
 	Operation: Operation{Name: "usage by", Route: "GET /usage/by/{what}", Summary: "Sum tokens and cost by agent, model or day", Doing: "read usage"},
-	Run: func(ctx context.Context, db *engine.DB, q *UsageByRequest, yield func(usage.GroupLine) error) (string, error) {
+	Run: func(ctx context.Context, db *engine.DB, q *UsageByRequest, yield func(usage.GroupLine) error) (End, error) {
 		groups, err := db.Usage().By(ctx, q.What, q.query())
 		if err != nil {
-			return "", err
+			return End{}, err
 		}
-		return "", each(groups, func(g usage.Group) error { return yield(usage.NewGroupLine(q.What, g)) })
+		return End{}, each(groups, func(g usage.Group) error { return yield(usage.NewGroupLine(q.What, g)) })
 	},
 }
 
 // UsageRank lists the agents by what they cost.
 var UsageRank = &List[ModelCalls, usage.Ranked]{
 	Operation: Operation{Name: "usage rank", Route: "GET /usage/rank", Summary: "List agents by cost, most expensive first", Doing: "read usage"},
-	Run: func(ctx context.Context, db *engine.DB, q *ModelCalls, yield func(usage.Ranked) error) (string, error) {
+	Run: func(ctx context.Context, db *engine.DB, q *ModelCalls, yield func(usage.Ranked) error) (End, error) {
 		all, err := db.Usage().Rank(ctx, q.query())
 		if err != nil {
-			return "", err
+			return End{}, err
 		}
-		return "", each(all, yield)
+		return End{}, each(all, yield)
 	},
 }
 
@@ -136,12 +136,12 @@ var UsageBudgetSet = &Op[UsageBudgetSetRequest, usage.BudgetLine]{
 // UsageBudgetList lists the budgets of an owner.
 var UsageBudgetList = &List[Owner, usage.BudgetLine]{
 	Operation: Operation{Name: "usage budget list", Route: "GET /usage/budgets", Summary: "List the budgets of an owner", Doing: "list budgets"},
-	Run: func(ctx context.Context, db *engine.DB, q *Owner, yield func(usage.BudgetLine) error) (string, error) {
+	Run: func(ctx context.Context, db *engine.DB, q *Owner, yield func(usage.BudgetLine) error) (End, error) {
 		all, err := db.Usage().Budgets(ctx, q.owner())
 		if err != nil {
-			return "", err
+			return End{}, err
 		}
-		return "", each(all, func(b usage.Budget) error { return yield(usage.NewBudgetLine(b)) })
+		return End{}, each(all, func(b usage.Budget) error { return yield(usage.NewBudgetLine(b)) })
 	},
 }
 

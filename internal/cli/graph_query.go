@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -46,21 +45,6 @@ func (a *app) printWalk(ctx context.Context, db *engine.DB, o memory.Owner, w gr
 		return err
 	}
 	return a.noteLimit(w.Plan, len(w.Found))
-}
-
-// noteLimit says what ended a query before it was through, other than its own limit. It is an
-// error where the query had found nothing by then.
-func (a *app) noteLimit(p graph.Plan, found int) error {
-	if p.Limit == "" || p.Limit == "results" {
-		return nil
-	}
-	after := fmt.Sprintf("at its limit of %s, after %s and %s", p.Limit,
-		count(p.Nodes, "entity", "entities"), count(p.Edges, "relation", "relations"))
-	if found == 0 {
-		return fmt.Errorf("the query ended %s, before it found anything; raise --max-nodes or --max-edges, or ask for less", after)
-	}
-	a.note("there is more: the query ended %s", after)
-	return nil
 }
 
 const graphFindExample = `

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -49,7 +51,7 @@ type listShown[Q, L any] struct {
 	help
 	columns func(q *Q) []string
 	cells   func(l L) []any
-	// cursor is what --after takes to continue behind an item. nil: it takes what the operation returns.
+	// cursor is what --after takes to continue behind an item. nil: it takes the cursor of the next page.
 	cursor func(l L) string
 }
 
@@ -59,21 +61,41 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
 		t := a.rows(s.columns(q)...)
 		var last L
-		next, err := op.Run(ctx, db, q, func(l L) error {
+		found := 0
+		end, err := op.Run(ctx, db, q, func(l L) error {
+			found++
 			last = l
 			return t.add(l, s.cells(l)...)
 		})
 		if err != nil {
 			return err
 		}
-		if err := t.end(); err != nil || next == "" {
+		if err := t.end(); err != nil {
 			return err
 		}
-		if s.cursor != nil {
-			next = s.cursor(last)
+		if end.Next == "" {
+			return a.noteLimit(end.Plan, found)
 		}
-		return a.printNext(next)
+		if s.cursor != nil {
+			end.Next = s.cursor(last)
+		}
+		return a.printNext(end.Next)
 	})
+}
+
+// noteLimit says what ended a query of a graph before it was through, other than its own limit. It is an
+// error where the query had found nothing by then.
+func (a *app) noteLimit(p graph.Plan, found int) error {
+	if p.Limit == "" || p.Limit == "results" {
+		return nil
+	}
+	after := fmt.Sprintf("at its limit of %s, after %s and %s", p.Limit,
+		count(p.Nodes, "entity", "entities"), count(p.Edges, "relation", "relations"))
+	if found == 0 {
+		return fmt.Errorf("the query ended %s, before it found anything; raise --max-nodes or --max-edges, or ask for less", after)
+	}
+	a.note("there is more: the query ended %s", after)
+	return nil
 }
 
 // columns are the same columns for every request.

@@ -45,7 +45,7 @@ func listRoute[Q, L any](op *api.List[Q, L], hide func(a *ask, item *L)) route {
 			return err
 		}
 		return a.list(func(s *stream) error {
-			page := func() (string, error) {
+			page := func() (api.End, error) {
 				return op.Run(a.Context(), a.DB, q, func(item L) error {
 					if hide != nil {
 						hide(a, &item)
@@ -55,12 +55,16 @@ func listRoute[Q, L any](op *api.List[Q, L], hide func(a *ask, item *L)) route {
 			}
 			of, paged := any(q).(api.Paged)
 			if !paged {
-				_, err := page()
-				return err
+				end, err := page()
+				if err != nil {
+					return err
+				}
+				return s.limited(end.Plan, s.end.Count)
 			}
 			return s.pages(func(after string, limit int) (string, error) {
 				of.PageOf().After, of.PageOf().Limit = after, limit
-				return page()
+				end, err := page()
+				return end.Next, err
 			})
 		})
 	}
