@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -39,10 +38,9 @@ const followWait = time.Minute
 type door struct {
 	name string
 	// base holds the database and the folder in which the command runs.
-	base string
-	db   string // what --db names
-	// ids are the random IDs so far, which golden files number.
-	ids map[string]string
+	base   string
+	db     string // what --db names
+	normal *normal
 	// stamps are the files and folders in which commands run, as they were when they were last looked at.
 	stamps map[string]string
 	end    func()
@@ -126,7 +124,7 @@ type doors struct {
 	key   string // of an administrator
 	spare string // the ID of another key
 	model string // the address of a model
-	known map[string]bool
+	text  string // the lines of the seed
 	all   []*door
 	ran   map[string]bool // the examples of a verb and of the verbs below it that have run
 	ticks atomic.Int64    // seconds since doorsTime
@@ -168,17 +166,14 @@ func TestDoors(t *testing.T) {
 // newDoors makes the database from which all begin: as a folder and as one file.
 func newDoors(t *testing.T) *doors {
 	t.Helper()
-	h := &doors{t: t, seed: t.TempDir(), known: map[string]bool{}, wrote: true}
+	h := &doors{t: t, seed: t.TempDir(), wrote: true}
 	h.model = wiretest.Server(t, answerModel).URL
 	if err := copyTree(filepath.Join(h.seed, "work"), filepath.Join(doorsData, "files")); err != nil {
 		t.Fatal(err)
 	}
-	seed := string(must(os.ReadFile(filepath.Join(doorsData, "seed.jsonl")))(t))
-	for _, id := range uuids.FindAllString(seed, -1) {
-		h.known[id] = true
-	}
+	h.text = string(must(os.ReadFile(filepath.Join(doorsData, "seed.jsonl")))(t))
 	for name, text := range map[string]string{
-		"seed.jsonl":  seed,
+		"seed.jsonl":  h.text,
 		"memdb.toml":  h.modelFile("llm", "m") + h.modelFile("embedder", "e-3"),
 		"models.toml": h.modelFile("llm", "m"),
 		"new.toml":    h.modelFile("embedder", "f-3"),
@@ -188,7 +183,7 @@ func newDoors(t *testing.T) *doors {
 			t.Fatal(err)
 		}
 	}
-	d := &door{name: "seed", base: h.seed, db: filepath.Join(h.seed, "db"), ids: map[string]string{}, stamps: map[string]string{}}
+	d := &door{name: "seed", base: h.seed, db: filepath.Join(h.seed, "db"), normal: newNormal(h.text), stamps: map[string]string{}}
 	var key keyJSON
 	for _, args := range [][]string{{"import", "seed.jsonl"}, {"export", "app.db", "--format", "sqlite"}, {"key", "add", "--user", "ada", "--json"}, {"key", "add", "--admin", "--json"}, {"convert", d.db, d.db + ".memdb"}} {
 		h.ticks.Add(1)
@@ -308,7 +303,7 @@ func (h *doors) begin() {
 	h.t.Helper()
 	h.close()
 	for _, name := range doorNames {
-		d := &door{name: name, base: filepath.Join(h.seed, name), ids: map[string]string{}, stamps: map[string]string{}, end: func() {}}
+		d := &door{name: name, base: filepath.Join(h.seed, name), normal: newNormal(h.text), stamps: map[string]string{}, end: func() {}}
 		h.all = append(h.all, d)
 		if err := os.MkdirAll(d.base, 0o700); err != nil {
 			h.t.Fatal(err)
@@ -550,7 +545,7 @@ func (h *doors) agree(b *strings.Builder, what string, of func(d *door) string) 
 	}
 	var groups []*group
 	for _, d := range h.all {
-		text := d.plain(of(d), h.known)
+		text := d.plain(of(d))
 		i := slices.IndexFunc(groups, func(g *group) bool { return g.text == text })
 		if i < 0 {
 			i = len(groups)
@@ -701,7 +696,7 @@ var (
 		re *regexp.Regexp
 		to string
 	}{
-		{regexp.MustCompile(`("[a-z_]*(?:bytes|files|segments|size|seconds|millis|_ms|took)[a-z_]*":)[0-9.e-]+`), "${1}N"},
+		{regexp.MustCompile(`("(?:[a-z_]*(?:bytes|files|seconds)[a-z_]*|segments)":)[0-9.e-]+`), "${1}N"},
 		{regexp.MustCompile(`\b[0-9.,]+ ?(B|KB|MB|GB|kB|KiB|MiB|GiB|bytes)\b`), "N ${1}"},
 		{regexp.MustCompile(`\b[0-9]+ files?\b`), "N files"},
 		{regexp.MustCompile(`\bbefore [0-9,]+`), "before N"},
@@ -710,33 +705,53 @@ var (
 		{regexp.MustCompile(`"metrics":\{.*?"changes":\{[^}]*\}\}`), `"metrics":{}`},
 		{regexp.MustCompile(`"(files|structures|memory)":\{[^{}]*(\{[^{}]*\})?\}`), `"${1}":{}`},
 		{regexp.MustCompile(`\(pid [0-9]+ on \S+, since`), "(pid N on HOST, since"},
+		{regexp.MustCompile(`"(request_id|next)":"[^"]+"`), `"${1}":"RANDOM"`},
 		{regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`), "http://MODEL"},
 	}
 )
 
-// plain is a text without what is random or depends on the machine.
-func (d *door) plain(text string, known map[string]bool) string {
-	text = strings.NewReplacer(d.db, "DB", filepath.Join(d.base, "db"), "DB", filepath.Join(d.base, "work")+string(filepath.Separator), "").Replace(text)
-	if d.name == "server" {
-		text = servedName.ReplaceAllString(text, "${1}DB:")
+// A normal replaces what is random or depends on the machine in texts.
+type normal struct {
+	known map[string]bool   // the IDs of the seed, which stay
+	ids   map[string]string // the random IDs so far, which are numbered
+}
+
+// newNormal keeps the IDs of a seed.
+func newNormal(seed string) *normal {
+	n := &normal{known: map[string]bool{}, ids: map[string]string{}}
+	for _, id := range uuids.FindAllString(seed, -1) {
+		n.known[id] = true
 	}
+	return n
+}
+
+func (n *normal) plain(text string) string {
 	text = random.ReplaceAllStringFunc(text, func(id string) string {
-		if known[id] {
+		if n.known[id] {
 			return id
 		}
-		kind, _, _ := strings.Cut(id, "_")
-		if kind == id {
+		kind, _, found := strings.Cut(id, "_")
+		if !found {
 			kind = "id"
 		}
-		if d.ids[id] == "" {
-			d.ids[id] = fmt.Sprintf("<%s %d>", cmp.Or(kind, "id"), len(d.ids)+1)
+		if n.ids[id] == "" {
+			n.ids[id] = fmt.Sprintf("<%s %d>", kind, len(n.ids)+1)
 		}
-		return d.ids[id]
+		return n.ids[id]
 	})
 	for _, m := range measured {
 		text = m.re.ReplaceAllString(text, m.to)
 	}
 	return text
+}
+
+// plain is an outcome in words that do not depend on the way or on the machine.
+func (d *door) plain(text string) string {
+	text = strings.NewReplacer(d.db, "DB", filepath.Join(d.base, "db"), "DB", filepath.Join(d.base, "work")+string(filepath.Separator), "").Replace(text)
+	if d.name == "server" {
+		text = servedName.ReplaceAllString(text, "${1}DB:")
+	}
+	return d.normal.plain(text)
 }
 
 // shellSplit cuts a command line as a shell does, as far as the examples go.
