@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -255,5 +256,8 @@ func (p *prepared) sameContent(old *layout.Record, now float64) bool {
 		(!p.explicit.importance || n.Importance == old.Importance) &&
 		(!p.explicit.confidence || n.Confidence == old.Confidence || n.Confidence == now)
 }
+
+// Now returns the time by the Clock of the Options.
+func (db *DB) Now() time.Time { return db.clock() }
 
 func (db *DB) now() int64 { return db.clock().UnixMilli() }

@@ -146,7 +146,7 @@ var law = map[string]row{
 	"services/cluster/jetstream":       {floor: configured, only: []string{"engine", "internal/clock", "internal/fault", "internal/panics", "internal/retry", "memory", "scope", "services/cluster"}, outside: []string{"github.com/nats-io"}},
 	"services/cluster/jetstream/bench": {floor: topmost, outside: []string{"*"}},
 
-	"services/server":      {floor: serving, only: []string{"apikeys", "engine", "exchange", "filter", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts", "usage"}},
+	"services/server":      {floor: serving, only: []string{"apikeys", "engine", "exchange", "filter", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts", "usage"}, outside: []string{"golang.org/x/time"}},
 	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "exchange/products", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}},
 
 	"services/server/functions": {floor: shared, only: []string{"apikeys", "engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},

@@ -57,7 +57,7 @@ func (a *app) completeWords(root *cobra.Command) {
 		root.ValidArgsFunction = a.offered(list)
 	}
 	for name, by := range map[string]memory.Group{"user": memory.GroupUser, "agent": memory.GroupAgent, "run": memory.GroupRun} {
-		if root.LocalFlags().Lookup(name) != nil {
+		if root.Flags().Lookup(name) != nil {
 			// It fails only where a verb has its own words, which stay.
 			_ = root.RegisterFlagCompletionFunc(name, a.offered(listGroups(by)))
 		}

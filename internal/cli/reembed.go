@@ -208,7 +208,11 @@ func (a *app) reembed(ctx context.Context, c *config.Config, f *reembedFlags) er
 		r.Switched, r.LinkSeconds = true, took.Seconds()
 		return db.SwitchModel(ctx, r.Model, f.partial)
 	})
-	if err == nil && r.Switched && !f.keep {
+	switch {
+	case err != nil || !r.Switched || f.keep:
+	case a.served(): // the program must open the database again first
+		a.warn("the vectors of before are kept; once the program has opened the database with the new embedder, reembed drops them")
+	default:
 		err = a.create(ctx, &engine.Options{}, func(db *engine.DB) (err error) {
 			r.Dropped, err = db.DropSpace(ctx, r.Before)
 			return err

@@ -17,7 +17,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 )
@@ -51,7 +50,7 @@ func RunWithin(ctx context.Context, db *engine.DB, client *beside.Session, b *Bo
 	c := console{
 		in: client.In, out: client.Out, err: client.Err, inTerminal: client.InTerminal,
 		outWidth: client.OutWidth, errWidth: client.ErrWidth, styled: client.Styled,
-		getenv: client.Getenv, now: clock.System, remote: client,
+		getenv: client.Getenv, now: db.Now, remote: client,
 	}
 	a := &app{console: c, json: client.JSON, quiet: client.Quiet, bounds: b, shell: &shell{dir: "the database", db: db, served: true}}
 	return a.run(ctx, client.Args)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 )
@@ -26,7 +25,7 @@ func RunOn(ctx context.Context, db *engine.DB, dir string, client *beside.Sessio
 	c := console{
 		in: client.In, out: client.Out, err: client.Err, inTerminal: client.InTerminal,
 		outWidth: client.OutWidth, errWidth: client.ErrWidth, styled: client.Styled,
-		getenv: client.Getenv, now: clock.System, workDir: client.Dir,
+		getenv: client.Getenv, now: db.Now, workDir: client.Dir,
 	}
 	a := &app{console: c, json: client.JSON, quiet: client.Quiet, shell: &shell{dir: dir, db: db, served: true}}
 	return a.run(ctx, client.Args)

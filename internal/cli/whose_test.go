@@ -38,7 +38,7 @@ func TestWhose(t *testing.T) {
 		{"nonsense --user ada", nil, scope.Owner{}, false},
 		{"list --nonsense --user ada", nil, scope.Owner{}, false},
 	} {
-		if o, named := Whose(t.Context(), shellSplit(c.line), c.key); named != c.named || named && o != c.want {
+		if o, named := Whose(t.Context(), splitWords(t, c.line), c.key); named != c.named || named && o != c.want {
 			t.Errorf("%s: %+v %v, want %+v %v", c.line, o, named, c.want, c.named)
 		}
 	}
@@ -49,7 +49,7 @@ func TestMerges(t *testing.T) {
 		"recall tea --all-scopes": true, `recall tea --agent planner --filter "role = user"`: true,
 		"recall --queries a.jsonl --all-scopes": false, "list --all-scopes": true, "groups --by user --all-scopes": true, "stats": false, "recall tea --nonsense": false, "nonsense": false,
 	} {
-		if got := Merges(t.Context(), shellSplit(line)); got != want {
+		if got := Merges(t.Context(), splitWords(t, line)); got != want {
 			t.Errorf("%s: %v", line, got)
 		}
 	}
@@ -61,7 +61,7 @@ func TestWhoseOfAll(t *testing.T) {
 	var read func(cmd *cobra.Command)
 	read = func(cmd *cobra.Command) {
 		for line := range strings.Lines(cmd.Example) {
-			args := shellSplit(strings.TrimSpace(line))
+			args := splitWords(t, strings.TrimSpace(line))
 			if len(args) < 2 || args[0] != "memdbctl" {
 				continue
 			}

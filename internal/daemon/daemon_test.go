@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(cliVariable) != "" {
 		os.Exit(cli.Main(os.Args[1:], nil))
 	}
+	debug.SetGCPercent(400) // for many small databases
 	os.Exit(m.Run())
 }
 
@@ -63,9 +65,15 @@ func (l *lockedLog) String() string {
 // start runs memdbd on a database in a new folder.
 func start(t *testing.T, dir string, flags ...string) *daemon {
 	t.Helper()
+	return startAt(t, time.Now, dir, flags...)
+}
+
+// startAt runs memdbd with a clock.
+func startAt(t *testing.T, now func() time.Time, dir string, flags ...string) *daemon {
+	t.Helper()
 	var log lockedLog
 	listening := make(chan string, 1)
-	p := &program{out: io.Discard, err: &log, getenv: func(string) (string, bool) { return "", false }, now: time.Now, listening: func(a string) { listening <- a }}
+	p := &program{out: io.Discard, err: &log, getenv: func(string) (string, bool) { return "", false }, now: now, listening: func(a string) { listening <- a }}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {

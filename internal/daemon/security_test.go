@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -11,11 +10,10 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
+	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
-
-var updatePage = flag.Bool("update", false, "write the tables of docs/security.md")
 
 // TestSecurityPage compares the tables of docs/security.md with the table of commands and the routes.
 func TestSecurityPage(t *testing.T) {
@@ -34,15 +32,7 @@ func TestSecurityPage(t *testing.T) {
 		}
 		page = before + begin + table + end + after
 	}
-	switch {
-	case page == string(b):
-	case !*updatePage:
-		t.Errorf("%s differs from the tables of the program; write it with go test ./internal/daemon -run TestSecurityPage -update", path)
-	default:
-		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	golden.Text(t, path, page)
 }
 
 func commandsTable() string {

@@ -63,7 +63,7 @@ func (s *Store) Search(ctx context.Context, visit func(file string, key, b []byt
 	return unread, nil
 }
 
-// filesOf are the paths of all files in a folder and the folders in it.
+// filesOf are the paths of all files in a folder and the folders in it, without sockets.
 func filesOf(fs vfs.FS, dir string) (files []string, err error) {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -77,6 +77,9 @@ func filesOf(fs vfs.FS, dir string) (files []string, err error) {
 		}
 		if err != nil {
 			return nil, err
+		}
+		if info.Mode()&iofs.ModeSocket != 0 { // which holds no data
+			continue
 		}
 		if !info.IsDir() {
 			files = append(files, path)

@@ -4,25 +4,23 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/seed-7aedc3ff/memdb/filter"
 )
 
-// rates count the requests of keys by a bucket each: so many a second, and so many at once.
+// rates limit the requests of each key: so many a second, and so many at once.
 type rates struct {
-	perSecond, burst float64
+	perSecond rate.Limit
+	burst     int
 
 	mu      sync.Mutex
-	buckets map[string]*bucket
-}
-
-type bucket struct {
-	left float64
-	at   time.Time
+	buckets map[string]*rate.Limiter
 }
 
 // maxBuckets bounds what is kept of addresses without a key.
@@ -38,16 +36,15 @@ func (r *rates) take(whom string, now time.Time) time.Duration {
 	b := r.buckets[whom]
 	if b == nil {
 		r.shrink(now)
-		b = &bucket{left: r.burst, at: now}
+		b = rate.NewLimiter(r.perSecond, r.burst)
 		r.buckets[whom] = b
 	}
-	b.left = min(r.burst, b.left+max(0, now.Sub(b.at).Seconds())*r.perSecond)
-	b.at = now
-	if b.left < 1 {
-		return time.Duration(math.Ceil((1 - b.left) / r.perSecond * float64(time.Second)))
+	taken := b.ReserveN(now, 1)
+	wait := taken.DelayFrom(now)
+	if wait > 0 {
+		taken.CancelAt(now)
 	}
-	b.left--
-	return 0
+	return wait
 }
 
 // shrink forgets the buckets that are full again, where there are many.
@@ -55,11 +52,7 @@ func (r *rates) shrink(now time.Time) {
 	if len(r.buckets) < maxBuckets {
 		return
 	}
-	for whom, b := range r.buckets {
-		if b.left+now.Sub(b.at).Seconds()*r.perSecond >= r.burst {
-			delete(r.buckets, whom)
-		}
-	}
+	maps.DeleteFunc(r.buckets, func(_ string, b *rate.Limiter) bool { return b.TokensAt(now) >= float64(r.burst) })
 	if len(r.buckets) >= maxBuckets { // of those who come at this rate, nobody is known apart
 		clear(r.buckets)
 	}

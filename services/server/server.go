@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -119,7 +122,7 @@ func New(db *engine.DB, o Options) *Server {
 	}
 	s := &Server{
 		db: db, o: o, mux: http.NewServeMux(), seals: newSeals(),
-		rates:   rates{perSecond: o.Rate, burst: o.Burst, buckets: map[string]*bucket{}},
+		rates:   rates{perSecond: rate.Limit(o.Rate), burst: int(min(o.Burst, math.MaxInt32)), buckets: map[string]*rate.Limiter{}},
 		running: newShares(int64(o.MaxConcurrent)), streams: newShares(int64(o.MaxStreams)), bodies: newShares(bodiesHeld * max(o.MaxBody, bodyStep)),
 	}
 	s.drained, s.drain = context.WithCancel(context.Background())
