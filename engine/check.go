@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/recall"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -586,7 +587,7 @@ func (c *checker) names() error {
 // settings: the copy of memdb.json can be read, where there is one. Without one, there is the file,
 // by which the database was opened. So can the mark of the log.
 func (c *checker) settings() error {
-	if _, err := markOf(c.tx.db.store); err != nil {
+	if _, err := shipping.Mark(c.tx.db.store); err != nil {
 		c.problem("the mark of the log in the store: %v", err)
 	}
 	b, err := copyOfIdentity(c.tx.db.store)

@@ -85,6 +85,8 @@ var law = map[string]row{
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
+	"internal/shipping": {floor: byName, hidden: true, only: []string{"internal/fault", "internal/kv", "internal/layout", "internal/store", "wal"}, outside: []string{pebble}},
+
 	"wal/folder": {floor: byName, only: []string{"internal/clock", "internal/fault", "internal/fsys", "internal/host", "internal/retry", "wal"}, outside: []string{pebble, xxh3}},
 
 	"notes": {floor: byName, only: []string{"internal/clock", "internal/codec", "internal/fault", "internal/layout", "internal/part", "internal/valid", "memory", "scope"}},
