@@ -339,7 +339,7 @@ func (c *checker) dedup() error {
 
 // ofRange reports whether a memory died of a death range that is not cleaned up.
 func (c *checker) ofRange(seq uint64) bool {
-	d, _, _, err := c.tx.rangeDeath(seq)
+	d, _, _, err := c.tx.state.RangeDeath(seq)
 	return err == nil && d != nil
 }
 

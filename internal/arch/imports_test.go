@@ -20,6 +20,7 @@ const (
 	vectors                   // the vectors of a state
 	selections                // which memories a reader means
 	rankings                  // what a query finds
+	works                     // one kind of work on an open database each
 	middle                    // the engine
 	testbeds                  // for tests: a database on the engine's public face
 	upper                     // services on the engine's public face
@@ -96,6 +97,8 @@ var law = map[string]row{
 	"internal/spaces":          {floor: vectors, hidden: true, outside: []string{pebble, roaring, xxh3}},
 	"internal/selection":       {floor: selections, hidden: true, outside: []string{roaring}},
 	"internal/recall":          {floor: rankings, hidden: true, outside: []string{roaring}},
+
+	"internal/changefeed": {floor: works, hidden: true},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
