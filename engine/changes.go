@@ -243,7 +243,7 @@ func (f *feed) wait(ctx context.Context, lsn uint64) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-f.db.life.background.ctx.Done():
+		case <-f.db.life.Ending():
 			return closedError(doingChanges)
 		case <-news:
 		case <-timer.C:
