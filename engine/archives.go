@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
@@ -23,8 +24,8 @@ type archives struct {
 	// late counts the writes that are made and that the archive does not have yet.
 	late atomic.Int64
 
-	closing chan struct{}  // closed when Close begins
-	work    sync.WaitGroup // of those that run
+	closing chan struct{}    // closed when Close begins
+	work    *lifecycle.Group // of those that run
 
 	mu  sync.Mutex
 	all []*archiver
@@ -67,7 +68,7 @@ func (db *DB) startArchive() {
 func (db *DB) runArchiver(a *archiver) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop, a.over = cancel, make(chan struct{})
-	db.behind(&db.archives.work, "archives", func() {
+	db.archives.work.Go("archives", func(context.Context) {
 		defer close(a.over)
 		a.run(ctx)
 	})
@@ -91,7 +92,7 @@ func (db *DB) syncLog(batches []*pebble.Batch) error {
 func (db *DB) acknowledgeFirst(ctx context.Context, seen uint64, err error) error {
 	done := make(chan error, 1)
 	db.archives.late.Add(1)
-	db.behind(&db.archives.work, "waits for the archive", func() {
+	db.archives.work.Go("waits for the archive", func(context.Context) {
 		defer db.archives.late.Add(-1)
 		done <- db.acknowledge(seen, err)
 	})

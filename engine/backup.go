@@ -122,10 +122,10 @@ func (db *DB) outside(name string) (string, error) {
 
 // backUp writes a copy of the store to a repository, to an archive, or to both.
 func (db *DB) backUp(ctx context.Context, w *backup.Writer, archive string, o *BackupOptions) (written backup.Written, err error) {
-	if err := db.life.copying.LockContext(ctx); err != nil {
+	if err := db.copying.LockContext(ctx); err != nil {
 		return written, err
 	}
-	defer db.life.copying.Unlock()
+	defer db.copying.Unlock()
 	c, err := db.store.Copy()
 	if err != nil {
 		return written, db.copyError(err)

@@ -57,7 +57,7 @@ func (h *changesHost) View(ctx context.Context, fn func(changefeed.Reader) error
 }
 
 func (h *changesHost) Usable(doing string) error                { return (*DB)(h).usable(doing) }
-func (h *changesHost) Ending() <-chan struct{}                  { return h.life.background.ctx.Done() }
+func (h *changesHost) Ending() <-chan struct{}                  { return h.life.Ending() }
 func (h *changesHost) After(lsn uint64) (<-chan struct{}, bool) { return h.points.after(lsn) }
 func (h *changesHost) Durable() uint64                          { return h.syncer.Durable() }
 func (h *changesHost) Opened() uint64                           { return h.opening.lsn }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/needles"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -175,7 +176,7 @@ func (db *DB) Erase(ctx context.Context, q EraseQuery) (EraseReport, error) {
 	if err := q.check(); err != nil {
 		return EraseReport{}, err
 	}
-	if !q.DryRun && db.life.gate.busy() && calledBack() {
+	if !q.DryRun && db.life.Busy() && lifecycle.CalledBack() {
 		return EraseReport{}, fault.Invalid(doingErase, "it is called within a View, an Update or a callback, for whose end it would wait", "return from that first")
 	}
 	if q.DryRun {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
@@ -147,8 +147,7 @@ type overLog struct {
 	// erased: see LogOptions.
 	erased func()
 	db     *DB
-	stop   context.CancelFunc
-	work   sync.WaitGroup // what sends
+	work   *lifecycle.Group // what sends; nil before it begins
 }
 
 var _ store.Log = (*overLog)(nil)
@@ -177,9 +176,8 @@ func (db *DB) beginLog(fresh bool) error {
 	if _, err := db.store.Sent(fresh); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l.stop = cancel
-	db.behind(&l.work, "sends to the log", func() { db.store.RunLog(ctx) })
+	l.work = db.life.Group()
+	l.work.Go("sends to the log", db.store.RunLog)
 	return nil
 }
 
@@ -195,8 +193,8 @@ func (db *DB) beginTime() error {
 }
 
 // startLog has what nobody waits for sent, too, once everything else runs.
-func (db *DB) startLog(ctx context.Context) {
-	db.every(ctx, "sends to the log", sendEvery, nil, func(context.Context) error {
+func (db *DB) startLog() {
+	db.life.Every("sends to the log", sendEvery, nil, func(context.Context) error {
 		if n, _, late := db.store.Unsent(); n > 0 && !late {
 			if err := cmp.Or(db.syncer.Wait(db.syncer.Newest()), db.store.SyncLog(nil)); err != nil {
 				return err
@@ -220,9 +218,8 @@ func (db *DB) endLog() (err error) {
 
 // end ends what is sent.
 func (l *overLog) end() {
-	if l != nil && l.stop != nil {
-		l.stop()
-		l.work.Wait()
+	if l != nil && l.work != nil {
+		l.work.End()
 	}
 }
 

@@ -42,7 +42,7 @@ func (m *meters) stage(name string, took time.Duration) {
 // Metrics are what the database has counted since it was opened, and gauges of now. It reads no
 // file. metrics.WritePrometheus writes them for Prometheus.
 func (db *DB) Metrics() metrics.Metrics {
-	c, s := &db.life.meters, db.store.Metrics()
+	c, s := &db.meters, db.store.Metrics()
 	out := metrics.Metrics{
 		LSN:       db.LSN(),
 		Commits:   metrics.Commits{Count: c.commits.Load(), Batches: c.batches.Load(), Apply: c.apply.Read(), Sync: c.sync.Read()},
@@ -86,7 +86,7 @@ func (db *DB) Metrics() metrics.Metrics {
 
 // wentFor counts memories that a commit takes, once it is applied.
 func (tx *Tx) wentFor(why layout.Reason, n int) {
-	gone := &tx.db.life.meters.gone[why]
+	gone := &tx.db.meters.gone[why]
 	tx.onApplied(func(uint64) error {
 		gone.Add(uint64(n))
 		return nil
@@ -96,7 +96,7 @@ func (tx *Tx) wentFor(why layout.Reason, n int) {
 // synced counts a sync of the log that began at a time.
 func (db *DB) synced(began time.Time) {
 	took := clock.System().Sub(began)
-	db.life.meters.sync.Observe(took)
+	db.meters.sync.Observe(took)
 	db.slow("sync", took)
 }
 
@@ -123,7 +123,7 @@ func (db *DB) wrote(began, applied time.Time) {
 
 // recalled counts a recall that began at a time and was embedded at another.
 func (db *DB) recalled(began, embedded time.Time, of []memory.Stage, err error) {
-	c := &db.life.meters
+	c := &db.meters
 	took := clock.System().Sub(began)
 	c.recall.Observe(took)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -175,8 +176,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.tables.Names, db.tables.Fields = state.NewNames(), state.NewFields()
 	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
-	db.life.gate.idle.L = &db.life.gate.mu
-	db.life.copying = ctxlock.New()
+	db.life, db.copying = lifecycle.New(func(err error) { db.store.Fail(err) }, db.report), ctxlock.New()
 	if t.logged != nil {
 		t.logged.db = db
 	}
@@ -283,7 +283,7 @@ func (db *DB) become(id *identity, o *Options) error {
 
 // launch loads from the store, which is open, and closes it where that fails.
 func (db *DB) launch(id *identity, o *Options) error {
-	db.archives.closing = make(chan struct{})
+	db.archives.closing, db.archives.work = make(chan struct{}), db.life.Group()
 	begin := db.beginArchive
 	if db.logged != nil {
 		begin = func(_ *Options, fresh bool) error { return db.beginLog(fresh) }
@@ -428,11 +428,9 @@ func (db *DB) start(id *identity, o *Options) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	db.life.background.stop, db.life.background.ctx = cancel, ctx
-	db.behind(&db.life.background.work, "links vectors", func() { db.spaces.Linker.Run(ctx) })
+	db.life.Go("links vectors", db.spaces.Linker.Run)
 	if !db.readOnly {
-		db.startWriting(ctx, o)
+		db.startWriting(o)
 	}
 	return nil
 }
@@ -482,54 +480,54 @@ func (db *DB) resume() {
 }
 
 // startWriting begins the background work of a database that is not only read.
-func (db *DB) startWriting(ctx context.Context, o *Options) {
+func (db *DB) startWriting(o *Options) {
 	db.startArchive()
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written
-	db.behind(&db.life.background.work, "reads the keys of memories", func() {
+	db.life.Go("reads the keys of memories", func(ctx context.Context) {
 		if err := db.fillWritten(ctx, snap); err != nil && ctx.Err() == nil {
 			db.logger.Warn("every store will look for a duplicate in the store", "error", err)
 		}
 	})
-	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)
-	db.every(ctx, "marks the logs", markEvery, nil, func(context.Context) error {
+	db.life.Every("writes access counts", touchEvery, db.touched.full, db.FlushTouches)
+	db.life.Every("marks the logs", markEvery, nil, func(context.Context) error {
 		db.reached()
 		return db.store.MarkLogs()
 	})
-	db.every(ctx, "erases", eraseEvery, atOnce(), db.goOnErasing)
+	db.life.Every("erases", eraseEvery, lifecycle.AtOnce(), db.goOnErasing)
 	if db.expiring {
-		db.startExpiring(ctx)
+		db.startExpiring()
 	}
-	db.startParts(ctx)
+	db.startParts()
 	if db.logged != nil {
-		db.startLog(ctx)
+		db.startLog()
 	}
 	if db.program.hooks.Evicted != nil {
-		db.behind(&db.life.background.work, "tells of evictions", func() { db.runObserver(ctx) })
+		db.life.Go("tells of evictions", db.runObserver)
 	}
 	if o.KeepCaps {
-		db.startCaps(ctx)
+		db.startCaps()
 	}
 	if o.EvictOnCompaction {
-		db.startSweeping(ctx)
+		db.startSweeping()
 	}
 	var forgot time.Time
-	db.every(ctx, "forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
+	db.life.Every("forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
 	var dead deadness
-	db.every(ctx, "compacts", compactEvery, db.due.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
+	db.life.Every("compacts", compactEvery, db.due.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
 	db.due.tellTrash()
-	db.every(ctx, "empties the trash", trashEvery, db.due.look, db.emptyTrash)
+	db.life.Every("empties the trash", trashEvery, db.due.look, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule
 		// At once, too: many a program is never open for as long as that.
-		db.every(ctx, "evicts and consolidates", scheduleEvery, atOnce(), func(ctx context.Context) error { return db.keepSchedule(ctx, s) })
+		db.life.Every("evicts and consolidates", scheduleEvery, lifecycle.AtOnce(), func(ctx context.Context) error { return db.keepSchedule(ctx, s) })
 	}
 	if o.EmbedInBackground && db.embedder != nil {
-		db.every(ctx, "embeds memories", embedEvery, nil, db.embedBehind)
+		db.life.Every("embeds memories", embedEvery, nil, db.embedBehind)
 	}
 	if db.durability == Buffered {
-		db.every(ctx, "syncs", bufferedSync, nil, func(context.Context) error {
+		db.life.Every("syncs", bufferedSync, nil, func(context.Context) error {
 			return db.syncer.Wait(db.syncer.Newest())
 		})
 	}

@@ -513,7 +513,7 @@ func TestCloseKeepsTouches(t *testing.T) {
 	closed := make(chan error, 1)
 	closing := func() {
 		go func() { closed <- db.Close() }()
-		for !db.life.gate.isClosed() {
+		for !db.life.Closed() {
 			time.Sleep(time.Millisecond)
 		}
 	}

@@ -23,7 +23,7 @@ func (db *DB) stayInPlace(base vfs.FS, dir string, locks ...string) error {
 	}
 	db.held = closers{db.held, place}
 	db.store.FS.Hold(place)
-	db.every(db.life.background.ctx, "looks for its folder", placeEvery, nil, func(context.Context) error { return db.inPlace() })
+	db.life.Every("looks for its folder", placeEvery, nil, func(context.Context) error { return db.inPlace() })
 	return nil
 }
 

@@ -143,8 +143,7 @@ func (db *DB) identifyFrozen(o *Options) (*identity, error) {
 // endLinking ends the linking of vectors, and keeps what was linked in a file, so that who opens the
 // database next reads the links. Searches go on.
 func (db *DB) endLinking() {
-	db.life.background.stop()
-	db.life.background.work.Wait()
+	db.life.EndWork()
 	for _, s := range db.spaces.All() {
 		least := max(db.spaces.Limits.CloseTail, uint64(s.Used.Load())/keptShare)
 		db.spaces.Save(context.Background(), s, least, least)

@@ -447,7 +447,7 @@ func (tx *Tx) apply() error {
 	if died {
 		db.janitor.wake()
 	}
-	m := &db.life.meters
+	m := &db.meters
 	m.commits.Add(commits)
 	m.batches.Add(1)
 	m.apply.Observe(clock.System().Sub(began))

@@ -207,6 +207,7 @@ var law = map[string]row{
 	"internal/kv":           {floor: base},
 	"internal/languageset":  {floor: base, forTests: true},
 	"internal/layout":       {floor: base, beside: []string{"internal/codec", "internal/fault", "scope"}, outside: []string{roaring, "github.com/google/uuid", xxh3}},
+	"internal/lifecycle":    {floor: base, beside: []string{"internal/panics"}},
 	"internal/panics":       {floor: base},
 	"internal/part":         {floor: base, beside: []string{"internal/codec", "internal/kv", "scope"}},
 	"internal/metadata":     {floor: base, beside: []string{"internal/fault", "internal/valid"}},
