@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/backups"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -177,6 +178,9 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.life, db.copying = lifecycle.New(func(err error) { db.store.Fail(err) }, db.report), ctxlock.New()
+	db.archives = backups.NewArchives((*backupHost)(db), backups.Config{
+		First: o.ArchiveFirst, Unsent: t.unsent, LastSend: t.lastArchive, Logger: db.logger, Work: db.life.Group(),
+	})
 	if t.logged != nil {
 		t.logged.db = db
 	}
@@ -211,7 +215,6 @@ func newConfig(o *Options, t *tuning) config {
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
 		lockWait: o.LockWait, changesLag: cmp.Or(o.MaxChangesLag, changesHold), slowAfter: o.SlowAfter, budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
 		mends: t.mends, logged: t.logged, follows: t.follows, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast),
-		unsent: t.unsentShare(), lastArchive: cmp.Or(t.lastArchive, lastArchive),
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -283,7 +286,6 @@ func (db *DB) become(id *identity, o *Options) error {
 
 // launch loads from the store, which is open, and closes it where that fails.
 func (db *DB) launch(id *identity, o *Options) error {
-	db.archives.closing, db.archives.work = make(chan struct{}), db.life.Group()
 	begin := db.beginArchive
 	if db.logged != nil {
 		begin = func(_ *Options, fresh bool) error { return db.beginLog(fresh) }
@@ -481,7 +483,7 @@ func (db *DB) resume() {
 
 // startWriting begins the background work of a database that is not only read.
 func (db *DB) startWriting(o *Options) {
-	db.startArchive()
+	db.archives.Start()
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written

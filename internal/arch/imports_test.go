@@ -98,6 +98,7 @@ var law = map[string]row{
 	"internal/selection":       {floor: selections, hidden: true, outside: []string{roaring}},
 	"internal/recall":          {floor: rankings, hidden: true, outside: []string{roaring}},
 
+	"internal/backups":    {floor: works, hidden: true},
 	"internal/changefeed": {floor: works, hidden: true},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
