@@ -125,7 +125,6 @@ type config struct {
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveChunks
-
 }
 
 // writer is the writer lock and what it guards. The queue of the group has a lock of its
