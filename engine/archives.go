@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
@@ -36,7 +37,7 @@ type archives struct {
 // is written.
 func (db *DB) beginArchive(o *Options, fresh bool) error {
 	if db.readOnly && o.Archive != nil {
-		return fault.Invalid(doingOpen(db.dir), "an archive of a database that is only read", "leave Archive or ReadOnly out")
+		return fault.Invalid(place.Opening(db.dir), "an archive of a database that is only read", "leave Archive or ReadOnly out")
 	}
 	number, out, err := db.store.Numbered(o.Archive != nil, fresh, db.unsent)
 	if err != nil || out == nil {
