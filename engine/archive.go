@@ -6,10 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
@@ -20,9 +18,8 @@ const (
 	archiveDelay = time.Second
 	// maxUnsent bounds what waits in RAM for an archive: beyond it the archive begins again, from a base.
 	maxUnsent = 64 << 20
-	// frameBytes are about the most that one frame has, partBytes a part of a base.
+	// frameBytes are about the most that one frame has.
 	frameBytes = 8 << 20
-	partBytes  = 1 << 20
 	// retryArchive to mostRetryArchive are the pauses after failures of an archive, each twice the one before.
 	retryArchive     = 100 * time.Millisecond
 	mostRetryArchive = 30 * time.Second
@@ -174,7 +171,7 @@ func (a *archiver) begin(ctx context.Context) error {
 	if a.begun {
 		return nil
 	}
-	end, err := a.to.Begin(ctx, a.db.Settings().ID, timelineOf(a.db.store))
+	end, err := a.to.Begin(ctx, a.db.Settings().ID, shipping.Timeline(a.db.store))
 	if err != nil {
 		return err
 	}
@@ -215,10 +212,10 @@ func (a *archiver) frame(batches []store.Written) *wal.Frame {
 	if len(batches) == 0 {
 		return nil
 	}
-	f := &wal.Frame{Timeline: timelineOf(a.db.store), Kind: wal.Batches, First: batches[0].Number, Since: a.lsn(), LSN: a.lsn(), Time: a.at}
+	f := &wal.Frame{Timeline: shipping.Timeline(a.db.store), Kind: wal.Batches, First: batches[0].Number, Since: a.lsn(), LSN: a.lsn(), Time: a.at}
 	for _, b := range batches {
 		if b.LSN == 0 { // of the log of the store, or of before the first commit
-			b.LSN, b.Time = NewestCommit(b.Repr)
+			b.LSN, b.Time = shipping.NewestCommit(b.Repr)
 		}
 		if b.LSN > f.LSN {
 			f.LSN, f.Time = b.LSN, b.Time
@@ -269,17 +266,17 @@ func (a *archiver) sendBase(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	lsn, at, err := newestLogged(a.db.keys(), snap)
+	newest, err := shipping.Newest(a.db.keys(), snap)
 	if err != nil {
 		return err
 	}
-	a.at = at
+	a.at = newest.Time
 	a.mu.Lock()
 	a.ready = false
-	a.stats.RestartLSN = lsn
+	a.stats.RestartLSN = newest.LSN
 	a.mu.Unlock()
-	b := newBaseWriter(a.db, number, lsn, at, func(f *wal.Frame) error { return a.appendBase(ctx, f) })
-	if err := b.all(ctx, snap); err != nil {
+	base := shipping.NewBase(a.db.store, number, newest, func(f *wal.Frame) error { return a.appendBase(ctx, f) })
+	if _, err := base.Write(ctx, snap); err != nil {
 		return err
 	}
 	a.base = false
@@ -301,95 +298,6 @@ func (a *archiver) appendBase(ctx context.Context, f *wal.Frame) error {
 		return nil // what is lost has the base begin again
 	}
 	return a.sendFrames(ctx)
-}
-
-// baseWriter writes a base in parts.
-type baseWriter struct {
-	store *store.Store
-	write func(*wal.Frame) error
-	frame wal.Frame
-	batch *pebble.Batch
-}
-
-// newBaseWriter writes a base of the state behind the batch of a number, of which the newest commit has an LSN and
-// was made at a time.
-func newBaseWriter(db *DB, number, lsn uint64, at int64, write func(*wal.Frame) error) *baseWriter {
-	return &baseWriter{
-		store: db.store, write: write,
-		frame: wal.Frame{Timeline: timelineOf(db.store), Kind: wal.Base, First: number, Since: lsn, LSN: lsn, Time: at},
-	}
-}
-
-func (b *baseWriter) all(ctx context.Context, snap store.Snapshot) (err error) {
-	b.batch = b.store.NewBatch()
-	defer func() { err = errors.Join(err, b.batch.Close()) }()
-	it, err := snap.Iter(nil, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	for ok := it.First(); ok; ok = it.Next() {
-		if string(it.Key()) == string(layout.NumberKey) {
-			continue
-		}
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return err
-		}
-		if err := b.batch.Set(it.Key(), value, nil); err != nil {
-			return err
-		}
-		if b.batch.Len() >= partBytes {
-			if err := b.part(ctx); err != nil {
-				return err
-			}
-		}
-	}
-	if err := it.Error(); err != nil {
-		return store.Error("read the database for a base of the archive", err)
-	}
-	number := store.EncodeNumber(b.frame.First, b.store.Timeline())
-	if err := b.batch.Set(layout.NumberKey, number, nil); err != nil {
-		return err
-	}
-	if err := b.part(ctx); err != nil {
-		return err
-	}
-	b.frame.Kind, b.frame.Batches = wal.BaseEnd, nil
-	return b.write(&b.frame)
-}
-
-// part writes a part of the base.
-func (b *baseWriter) part(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	b.frame.Batches = [][]byte{b.batch.Repr()}
-	if err := b.write(&b.frame); err != nil {
-		return err
-	}
-	b.frame.Last++
-	b.batch.Reset()
-	return nil
-}
-
-// newestLogged is the newest commit of a state, and when it was made.
-func newestLogged(keys *layout.Keys, snap store.Snapshot) (lsn uint64, at int64, err error) {
-	lower, upper := keys.Span(layout.KindLog)
-	it, err := snap.Iter(lower, upper)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer func() { err = errors.Join(err, it.Close()) }()
-	if !it.Last() {
-		return 0, 0, it.Error()
-	}
-	value, err := it.ValueAndErr()
-	if err != nil {
-		return 0, 0, err
-	}
-	lsn, _ = layout.ParseLSNKey(it.Key())
-	return lsn, layout.LoggedTime(value), nil
 }
 
 // failed notes a failure and tells of it once.

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
-	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
@@ -245,6 +244,3 @@ func (a *archiver) waitAll(ctx context.Context) error {
 	}
 	return err
 }
-
-// timelineOf is the timeline of a database as its files have it.
-func timelineOf(s *store.Store) wal.Timeline { return wal.Timeline(s.Timeline()) }

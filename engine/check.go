@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/recall"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -339,7 +340,7 @@ func (c *checker) dedup() error {
 
 // ofRange reports whether a memory died of a death range that is not cleaned up.
 func (c *checker) ofRange(seq uint64) bool {
-	d, _, _, err := c.tx.rangeDeath(seq)
+	d, _, _, err := c.tx.state.RangeDeath(seq)
 	return err == nil && d != nil
 }
 
@@ -587,7 +588,7 @@ func (c *checker) names() error {
 // settings: the copy of memdb.json can be read, where there is one. Without one, there is the file,
 // by which the database was opened. So can the mark of the log.
 func (c *checker) settings() error {
-	if _, err := markOf(c.tx.db.store); err != nil {
+	if _, err := shipping.Mark(c.tx.db.store); err != nil {
 		c.problem("the mark of the log in the store: %v", err)
 	}
 	b, err := place.CopyIn(c.tx.db.store)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/onefile"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -119,7 +120,7 @@ func (co *converting) isMade() bool {
 	if err != nil {
 		return false
 	}
-	id, source := *made.identity, Origin{Timeline: timelineOf(co.db.store).String(), LSN: co.db.LSN()}
+	id, source := *made.identity, Origin{Timeline: shipping.Timeline(co.db.store).String(), LSN: co.db.LSN()}
 	co.adopted = made.LSN() - source.LSN
 	err = made.Close()
 	if made.Form() == FormFolder { // the lock of the conversion is beside it, which goes with who closes it
@@ -137,7 +138,7 @@ func (co *converting) identity() (content []byte, timeline uuid.UUID, err error)
 		return nil, timeline, err
 	}
 	id := *co.db.identity
-	id.Parent = &Origin{Timeline: timelineOf(co.db.store).String(), LSN: co.db.LSN()}
+	id.Parent = &Origin{Timeline: shipping.Timeline(co.db.store).String(), LSN: co.db.LSN()}
 	id.Timeline, id.Created, id.Replica, id.Logged = timeline.String(), true, false, false
 	if co.db.apiKeys.broken != nil && id.KeysSince == nil {
 		now := co.db.clock().UTC()

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/internal/changefeed"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -48,7 +49,7 @@ import (
 //  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
 //     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, attempts.mu, backlog.mu, observing.mu,
-//     steady.mu, trust.mu, feeds.mu, archives.mu, archiver.mu, mattering.mu
+//     steady.mu, trust.mu, changefeed.Running.mu, archives.mu, archiver.mu, mattering.mu
 //
 // A replica, which has a DB for each state that it shows, takes Replica.loading before all of these,
 // within it followed.mu for a frame or a snapshot, and Replica.mu alone.
@@ -167,7 +168,7 @@ type program struct {
 	verdicts  callout
 	observers callout
 	observing observing
-	feeds     feeds
+	feeds     changefeed.Running
 }
 
 // due is what tells the work behind the calls that there is something to do.

@@ -357,7 +357,7 @@ func (db *DB) eviction(ctx context.Context, e *evicted, v *victim) (told Evictio
 		if told.Victim, found, err = tx.shownVictim(v, e.at); err != nil || !found || v.into == 0 {
 			return err
 		}
-		told.Into, err = tx.lastID(v.Owner, v.into)
+		told.Into, err = tx.state.LastID(v.Owner, v.into)
 		return err
 	})
 	return told, found, err

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
@@ -158,7 +158,7 @@ func (l *overLog) Mark() []byte { return l.log.Mark().Encode() }
 
 // Send implements store.Log.
 func (l *overLog) Send(ctx context.Context, batches []store.Written) error {
-	return l.log.Append(ctx, batchesFrame(timelineOf(l.db.store), batches))
+	return l.log.Append(ctx, batchesFrame(shipping.Timeline(l.db.store), batches))
 }
 
 // batchesFrame is the frame of batches that follow each other.
@@ -188,8 +188,8 @@ func (db *DB) beginTime() error {
 		return nil
 	}
 	snap := db.store.NewSnapshot()
-	_, at, err := newestLogged(db.keys(), snap)
-	db.logged.floor.Store(at)
+	newest, err := shipping.Newest(db.keys(), snap)
+	db.logged.floor.Store(newest.Time)
 	return errors.Join(err, snap.Close())
 }
 
@@ -265,27 +265,17 @@ func (db *DB) WriteBase(ctx context.Context, write func(*wal.Frame) error) (m Lo
 	if err := db.store.SyncLog(nil); err != nil {
 		return m, f, err
 	}
-	lsn, at, err := newestLogged(db.keys(), snap)
+	newest, err := shipping.Newest(db.keys(), snap)
 	if err != nil {
 		return m, f, err
 	}
-	if m, err = markOf(snap); err != nil {
+	if m, err = shipping.Mark(snap); err != nil {
 		return m, f, err
 	}
-	b := newBaseWriter(db, number, lsn, at, write)
-	err = b.all(ctx, snap)
-	return m, b.frame, err
+	f, err = shipping.NewBase(db.store, number, newest, write).Write(ctx, snap)
+	return m, f, err
 }
 
-// markOf is the mark of a state.
-func markOf(r kv.Reader) (LogMark, error) {
-	b, closer, err := r.Get(layout.LogMarkKey)
-	if errors.Is(err, kv.ErrNotFound) {
-		return LogMark{}, nil
-	}
-	if err != nil {
-		return LogMark{}, store.Error("read how far the log was applied", err)
-	}
-	m, err := layout.DecodeLogMark(b)
-	return m, errors.Join(err, closer.Close())
-}
+// NewestCommit is the newest commit in a batch of a frame and when it was made, in Unix milliseconds; 0 and 0 if the
+// batch has none.
+func NewestCommit(batch []byte) (lsn uint64, at int64) { return shipping.NewestCommit(batch) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/metrics"
 )
@@ -60,7 +61,7 @@ func (db *DB) Metrics() metrics.Metrics {
 			out.Recall.Stages[name] = d
 		}
 	}
-	for i, reason := range reasons {
+	for i, reason := range state.Reasons {
 		if reason != "" {
 			out.Evictions[string(reason)] = c.gone[i].Load()
 		}
@@ -69,7 +70,7 @@ func (db *DB) Metrics() metrics.Metrics {
 		out.Index.UnlinkedVectors += spaceInfo(sp).Unlinked
 	}
 	out.Caches.EmbeddingBytes, _ = db.memoryShares()
-	out.Changes = db.program.feeds.metrics(out.LSN)
+	out.Changes = db.program.feeds.Metrics(out.LSN)
 	for _, a := range db.Archives() {
 		of := metrics.Archive{LSN: a.LSN, LagSeconds: (time.Duration(a.LagMS) * time.Millisecond).Seconds(), UnsentBytes: a.UnsentBytes, Segments: a.Segments}
 		if a.Failing != nil {
@@ -81,14 +82,6 @@ func (db *DB) Metrics() metrics.Metrics {
 		out.Archives[a.Name] = of
 	}
 	return out
-}
-
-// metrics are those of the readers of changes, as of an LSN.
-func (fs *feeds) metrics(lsn uint64) metrics.Changes {
-	oldest := fs.oldest(lsn + 1)
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	return metrics.Changes{Readers: len(fs.mu.running), Behind: lsn + 1 - oldest}
 }
 
 // wentFor counts memories that a commit takes, once it is applied.

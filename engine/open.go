@@ -487,6 +487,9 @@ func (db *DB) startWriting(o *Options) {
 // takes what was acknowledged longer ago is noticed.
 const markEvery = time.Second
 
+// changesHold is Options.MaxChangesLag where that is not given.
+const changesHold = time.Hour
+
 // bufferedSync is how often a Buffered database syncs: what a crash may lose.
 const bufferedSync = 100 * time.Millisecond
 

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -144,12 +145,12 @@ func lastOf(f vfs.FS, dir string, o *ReplicaOptions, id *place.Identity) (lsn ui
 		return 0, err
 	}
 	snap := of.store.NewSnapshot()
-	lsn, _, err = newestLogged(keys, snap)
+	newest, err := shipping.Newest(keys, snap)
 	err = errors.Join(err, snap.Close())
-	if marked := of.store.MarkedLSN(); err == nil && lsn < marked {
+	if marked := of.store.MarkedLSN(); err == nil && newest.LSN < marked {
 		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingPromote(dir), Why: "commits are gone that it had applied", Do: beginAgain}
 	}
-	return lsn, err
+	return newest.LSN, err
 }
 
 // removeVectorFiles removes the snapshots of vector indexes, which are built again from the store.

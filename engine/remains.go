@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/onefile"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -242,12 +243,12 @@ func (r *Remains) loseCommits(fs vfs.FS, dir string, db *DB) error {
 		return fault.Within(doingRemains+dir, err)
 	}
 	snap := db.store.NewSnapshot()
-	newest, _, err := newestLogged(db.keys(), snap)
+	newest, err := shipping.Newest(db.keys(), snap)
 	if err = errors.Join(err, snap.Close()); err != nil {
 		return err
 	}
-	if newest < marked {
-		r.Lost = append(r.Lost, Loss{What: "commits", Count: int(marked - newest), Reason: missingCommits(newest, marked)})
+	if newest.LSN < marked {
+		r.Lost = append(r.Lost, Loss{What: "commits", Count: int(marked - newest.LSN), Reason: missingCommits(newest.LSN, marked)})
 	}
 	return nil
 }

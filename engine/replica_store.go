@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
@@ -188,20 +189,20 @@ func (f *followed) gap(frame *wal.Frame) error {
 func (f *followed) prove(frame *wal.Frame) (identified, erased bool, err error) {
 	for i, repr := range frame.Batches {
 		changes := uint32(0)
-		err := changesOf(repr, func(c keyChange) error {
-			switch c.kind {
+		err := shipping.Changes(repr, func(c shipping.Change) error {
+			switch c.Kind {
 			case pebble.InternalKeyKindSet, pebble.InternalKeyKindDelete, pebble.InternalKeyKindMerge, pebble.InternalKeyKindRangeDelete, pebble.InternalKeyKindSingleDelete:
 				changes++
 			case pebble.InternalKeyKindLogData:
 			default:
-				return damagedBatch(fmt.Sprintf("a change of the kind %d", c.kind))
+				return damagedBatch(fmt.Sprintf("a change of the kind %d", c.Kind))
 			}
-			erased = erased || c.erases()
-			if c.kind != pebble.InternalKeyKindSet || !bytes.Equal(c.key, layout.IdentityKey) {
+			erased = erased || c.Erases()
+			if c.Kind != pebble.InternalKeyKindSet || !bytes.Equal(c.Key, layout.IdentityKey) {
 				return nil
 			}
 			identified = true
-			return f.knows(c.value)
+			return f.knows(c.Value)
 		})
 		if err != nil {
 			return false, false, err

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
@@ -105,7 +106,7 @@ func (s *Standby) Position() (m LogMark, at wal.Position, err error) {
 	if s.of.at.Parts > 0 { // a base brings its mark anywhere
 		return m, s.of.at, nil
 	}
-	m, err = markOf(s.of.store)
+	m, err = shipping.Mark(s.of.store)
 	return m, s.of.at, err
 }
 

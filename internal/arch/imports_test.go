@@ -20,6 +20,7 @@ const (
 	vectors                   // the vectors of a state
 	selections                // which memories a reader means
 	rankings                  // what a query finds
+	works                     // one kind of work on an open database each
 	middle                    // the engine
 	testbeds                  // for tests: a database on the engine's public face
 	upper                     // services on the engine's public face
@@ -85,6 +86,8 @@ var law = map[string]row{
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
+	"internal/shipping": {floor: byName, hidden: true, only: []string{"internal/fault", "internal/kv", "internal/layout", "internal/store", "wal"}, outside: []string{pebble}},
+
 	"wal/folder": {floor: byName, only: []string{"internal/clock", "internal/fault", "internal/fsys", "internal/host", "internal/retry", "wal"}, outside: []string{pebble, xxh3}},
 
 	"notes": {floor: byName, only: []string{"internal/clock", "internal/codec", "internal/fault", "internal/layout", "internal/part", "internal/valid", "memory", "scope"}},
@@ -95,6 +98,8 @@ var law = map[string]row{
 	"internal/spaces":          {floor: vectors, hidden: true, outside: []string{pebble, roaring, xxh3}},
 	"internal/selection":       {floor: selections, hidden: true, outside: []string{roaring}},
 	"internal/recall":          {floor: rankings, hidden: true, outside: []string{roaring}},
+
+	"internal/changefeed": {floor: works, hidden: true},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
