@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
@@ -21,7 +22,7 @@ type ArchiveStats = backups.ArchiveStats
 // beginArchive numbers the batches of the store, for the archive of the options.
 func (db *DB) beginArchive(o *Options, fresh bool) error {
 	if db.readOnly && o.Archive != nil {
-		return fault.Invalid(doingOpen(db.dir), "an archive of a database that is only read", "leave Archive or ReadOnly out")
+		return fault.Invalid(place.Opening(db.dir), "an archive of a database that is only read", "leave Archive or ReadOnly out")
 	}
 	return db.archives.Begin(o.Archive, o.ArchiveDelay, fresh)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
@@ -248,7 +249,7 @@ func (re *restoring) forward(ctx context.Context, made string) (err error) {
 		return err
 	}
 	re.lsn, re.short = r.lsn, r.short
-	re.identity, err = copyOfIdentity(st)
+	re.identity, err = place.CopyIn(st)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/recall"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -590,12 +591,12 @@ func (c *checker) settings() error {
 	if _, err := shipping.Mark(c.tx.db.store); err != nil {
 		c.problem("the mark of the log in the store: %v", err)
 	}
-	b, err := copyOfIdentity(c.tx.db.store)
+	b, err := place.CopyIn(c.tx.db.store)
 	if err != nil {
 		return nil
 	}
-	if _, err := decodeIdentity(b); err != nil {
-		c.problem("the copy of %s in the store: %v", identityName, err)
+	if _, err := place.Decode(b); err != nil {
+		c.problem("the copy of %s in the store: %v", place.Name, err)
 	}
 	return nil
 }

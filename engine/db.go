@@ -24,11 +24,11 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -64,7 +64,7 @@ type DB struct {
 	// inMemory: it is of OpenMemory.
 	inMemory bool
 	config
-	identity *identity // changed under the writer lock
+	identity *place.Identity // changed under the writer lock
 	settings atomic.Pointer[Settings]
 
 	// Readers look at these beside the writer. The parts are all structures beside memories.
@@ -328,20 +328,6 @@ func (db *DB) Salvaged() string {
 		all = append(slices.Clone(all), db.store.Salvaged)
 	}
 	return strings.Join(all, "; ")
-}
-
-// Settings are what a database was created with.
-type Settings struct {
-	// ID is the database's own, a UUID; Layout is the version of what is on disk.
-	ID     string `json:"id"`
-	Layout int    `json:"layout"`
-	// Language, Analyzer and IndexedText say how texts become words: see Options.
-	Language    string                `json:"language"`
-	Analyzer    string                `json:"analyzer"`
-	IndexedText []memory.IndexedField `json:"indexed_text"`
-	// CreatedAt is when the database was made, LexicalModel the built-in embedder of then.
-	CreatedAt    time.Time `json:"created_at"`
-	LexicalModel string    `json:"lexical_model"`
 }
 
 // Settings tells what the database was created with.

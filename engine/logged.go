@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
@@ -75,14 +76,14 @@ func OpenLogged(dir string, l LogOptions, o *Options) (*DB, error) {
 }
 
 func openLogged(dir string, l LogOptions, o *Options, t *tuning) (*DB, error) {
-	if err := inFolder(doingOpen(dir), dir); err != nil {
+	if err := place.InFolder(place.Opening(dir), dir); err != nil {
 		return nil, err
 	}
 	switch {
 	case l.Log == nil:
-		return nil, fault.Invalid(doingOpen(dir), "there is no log", "give one, or open it by Open")
+		return nil, fault.Invalid(place.Opening(dir), "there is no log", "give one, or open it by Open")
 	case o.Archive != nil || o.Durability == Buffered || o.ReadOnly || o.Salvage:
-		return nil, fault.Invalid(doingOpen(dir), "an option does not go with a log, which keeps what is written", "leave out archives, buffered writes, reading alone and salvage")
+		return nil, fault.Invalid(place.Opening(dir), "an option does not go with a log, which keeps what is written", "leave out archives, buffered writes, reading alone and salvage")
 	}
 	if err := ownReplica(t, dir); err != nil {
 		return nil, err
@@ -106,37 +107,37 @@ func openLogged(dir string, l LogOptions, o *Options, t *tuning) (*DB, error) {
 
 // ownReplica has a standby, which is closed, be the folder of the owner.
 func ownReplica(t *tuning, dir string) error {
-	if err := look(t.fs, dir); err != nil {
+	if err := place.Look(t.fs, dir); err != nil {
 		return err
 	}
-	id, err := readIdentity(t.fs, dir)
+	id, err := place.Read(t.fs, dir)
 	if err != nil || id == nil || !id.Replica {
 		return err
 	}
 	if !id.Logged {
-		return fault.Invalid(doingOpen(dir), "it is a replica that follows no log", "promote it: memdbctl replica promote DIR")
+		return fault.Invalid(place.Opening(dir), "it is a replica that follows no log", "promote it: memdbctl replica promote DIR")
 	}
-	held, err := fsys.LockDir(t.fs, dir, holder(clock.System()))
+	held, err := place.Lock(t.fs, dir, clock.System(), false)
 	if err != nil {
-		return lockError(dir, err)
+		return err
 	}
 	id.Replica = false
-	return errors.Join(fault.Within(doingOpen(dir), id.write(t.fs, dir)), held.Close())
+	return errors.Join(fault.Within(place.Opening(dir), id.Write(t.fs, dir)), held.Close())
 }
 
 // refuseLogged refuses to write into the folder of a database over a log otherwise than by that, and to make one
 // of a database that has no log.
-func refuseLogged(id *identity, dir string, readOnly bool, l *overLog) error {
+func refuseLogged(id *place.Identity, dir string, readOnly bool, l *overLog) error {
 	switch {
 	case readOnly || id.Logged == (l != nil):
 		return nil
 	case id.Logged:
 		return &fault.Error{
-			Kind: fault.ErrReadOnly, What: doingOpen(dir), Why: "it is the folder of a shard of a cluster, which is what the log of the shard comes to",
+			Kind: fault.ErrReadOnly, What: place.Opening(dir), Why: "it is the folder of a shard of a cluster, which is what the log of the shard comes to",
 			Do: "to write, ask a memdbd of the cluster; to look into it while no memdbd runs there, open it to be read alone",
 		}
 	}
-	return &fault.Error{Kind: fault.ErrMismatch, What: doingOpen(dir), Why: "it is a database without a log", Do: "name another folder; its memories come into a cluster by memdbctl cluster import"}
+	return &fault.Error{Kind: fault.ErrMismatch, What: place.Opening(dir), Why: "it is a database without a log", Do: "name another folder; its memories come into a cluster by memdbctl cluster import"}
 }
 
 // overLog is the log of a database, for its store.

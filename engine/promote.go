@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -56,15 +57,15 @@ func PromoteReplica(dir string) (*Promotion, error) {
 func doingPromote(dir string) string { return "promote the replica " + dir }
 
 func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) {
-	if err := look(f, dir); err != nil {
+	if err := place.Look(f, dir); err != nil {
 		return nil, err
 	}
 	if err := mayPromote(f, dir); err != nil {
 		return nil, err
 	}
-	held, err := fsys.LockDir(f, dir, holder(clock.System()))
+	held, err := place.Lock(f, dir, clock.System(), false)
 	if err != nil {
-		return nil, lockError(dir, err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
 	if err := settleReplica(f, dir); err != nil {
@@ -92,7 +93,7 @@ func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) 
 	if err := store.DropMark(f, dir); err != nil {
 		return nil, fault.Within(doingPromote(dir), err)
 	}
-	if err := id.write(f, dir); err != nil {
+	if err := id.Write(f, dir); err != nil {
 		return nil, fault.Within(doingPromote(dir), err)
 	}
 	return &Promotion{LSN: lsn, Timeline: id.Timeline}, nil
@@ -100,7 +101,7 @@ func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) 
 
 // mayPromote refuses a folder that holds no replica.
 func mayPromote(f vfs.FS, dir string) error {
-	id, err := readIdentity(f, dir)
+	id, err := place.Read(f, dir)
 	switch {
 	case err != nil:
 		return err
@@ -109,7 +110,7 @@ func mayPromote(f vfs.FS, dir string) error {
 	case id != nil:
 		return fault.Invalid(doingPromote(dir), "it is no replica, and can be written as it is", "open it")
 	}
-	if _, err := f.Stat(f.PathJoin(dir, replicaWhole)); err == nil {
+	if _, err := f.Stat(f.PathJoin(dir, place.ReplicaWhole)); err == nil {
 		return nil
 	}
 	return fault.Invalid(doingPromote(dir), "no replica that is whole is in this folder", "name the folder of a replica, or follow a database into it first: memdbctl replica DIR --from ARCHIVE")
@@ -117,7 +118,7 @@ func mayPromote(f vfs.FS, dir string) error {
 
 // lastOf opens the store of a replica, which brings what its log holds into tables, and returns the LSN of
 // its newest commit.
-func lastOf(f vfs.FS, dir string, o *ReplicaOptions, id *identity) (lsn uint64, err error) {
+func lastOf(f vfs.FS, dir string, o *ReplicaOptions, id *place.Identity) (lsn uint64, err error) {
 	of, err := openFollowed(f, dir, o, id)
 	if err != nil {
 		return 0, err

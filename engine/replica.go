@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
@@ -150,7 +151,7 @@ func OpenReplica(dir string, feed wal.Feed, o *ReplicaOptions) (*Replica, error)
 }
 
 func openReplica(dir string, feed wal.Feed, o *ReplicaOptions, t *tuning) (*Replica, error) {
-	if err := inFolder(doingReplica(dir), dir); err != nil {
+	if err := place.InFolder(doingReplica(dir), dir); err != nil {
 		return nil, err
 	}
 	if feed == nil {
@@ -164,19 +165,19 @@ func openReplica(dir string, feed wal.Feed, o *ReplicaOptions, t *tuning) (*Repl
 		r.clock = clock.System
 	}
 	r.mu.changed, r.mu.stats.Following = make(chan struct{}), true
-	if err := look(r.base, dir); err != nil {
+	if err := place.Look(r.base, dir); err != nil {
 		return nil, err
 	}
-	if err := makeDir(r.base, dir); err != nil {
-		return nil, fullError(dir, err)
+	if err := place.MakeDir(r.base, dir); err != nil {
+		return nil, place.FullError(dir, err)
 	}
-	held, err := fsys.LockDir(r.base, dir, holder(r.clock()))
+	held, err := place.Lock(r.base, dir, r.clock(), false)
 	if err != nil {
-		return nil, lockError(dir, err)
+		return nil, err
 	}
 	r.held = held
 	if err := r.begin(); err != nil {
-		return nil, errors.Join(fullError(dir, err), held.Close())
+		return nil, errors.Join(place.FullError(dir, err), held.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop = cancel

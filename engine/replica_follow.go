@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
@@ -163,7 +164,7 @@ func (r *Replica) tell() {
 
 // build begins a store beside the one that is there.
 func (r *Replica) build(t wal.Timeline) (*followed, error) {
-	path := r.base.PathJoin(r.dir, replicaNew)
+	path := r.base.PathJoin(r.dir, place.Replica)
 	if err := removeAll(r.base, path); err != nil {
 		return nil, fault.Within(doingReplica(r.dir), err)
 	}
@@ -182,7 +183,7 @@ func (r *Replica) build(t wal.Timeline) (*followed, error) {
 func (r *Replica) drop() error {
 	err := r.next.close()
 	r.next = nil
-	return errors.Join(err, removeAll(r.base, r.base.PathJoin(r.dir, replicaNew)))
+	return errors.Join(err, removeAll(r.base, r.base.PathJoin(r.dir, place.Replica)))
 }
 
 // replace puts what was built, which is whole, in the place of what is there, once no read runs.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
@@ -25,7 +26,7 @@ type followed struct {
 	dir   string
 	base  vfs.FS
 	store *store.Store
-	id    *identity // nil until a batch has brought it
+	id    *place.Identity // nil until a batch has brought it
 	// database is the ID of the one that is followed, empty until it is known.
 	database string
 	// lazy: what is applied is synced by others.
@@ -44,7 +45,7 @@ type followed struct {
 
 // newFollowed makes an empty store in a folder that holds nothing else, for a timeline.
 func newFollowed(base vfs.FS, dir string, o *ReplicaOptions, t wal.Timeline) (*followed, error) {
-	if err := makeDir(base, dir); err != nil {
+	if err := place.MakeDir(base, dir); err != nil {
 		return nil, err
 	}
 	f := &followed{dir: dir, base: base, store: newFollowedStore(base, dir, o)}
@@ -55,10 +56,10 @@ func newFollowed(base vfs.FS, dir string, o *ReplicaOptions, t wal.Timeline) (*f
 }
 
 // openFollowed opens the store of a replica.
-func openFollowed(base vfs.FS, dir string, o *ReplicaOptions, id *identity) (*followed, error) {
+func openFollowed(base vfs.FS, dir string, o *ReplicaOptions, id *place.Identity) (*followed, error) {
 	t, err := wal.ParseTimeline(id.Timeline)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(dir), Why: identityName + " holds no timeline", Cause: err, Do: beginAgain}
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(dir), Why: place.Name + " holds no timeline", Cause: err, Do: beginAgain}
 	}
 	f := &followed{dir: dir, base: base, store: newFollowedStore(base, dir, o)}
 	if err := f.store.Open(true, store.Timeline(t)); err != nil {
@@ -96,24 +97,24 @@ func doingReplica(dir string) string { return "follow into " + dir }
 
 // identify takes the identity that the store holds, and writes memdb.json where that says another.
 func (f *followed) identify() error {
-	b, err := copyOfIdentity(f.store)
+	b, err := place.CopyIn(f.store)
 	if err != nil {
 		return err
 	}
-	id, err := decodeIdentity(b)
+	id, err := place.Decode(b)
 	if err != nil {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(f.dir), Why: "the identity of the database is damaged", Cause: err, Do: beginAgain}
 	}
 	id.Replica, id.Created, id.Timeline = true, true, wal.Timeline(f.store.Timeline()).String()
-	want, err := id.encode()
+	want, err := id.Encode()
 	if err != nil {
 		return err
 	}
-	if has, err := readFile(f.base, f.base.PathJoin(f.dir, identityName)); err == nil && bytes.Equal(has, want) {
+	if has, err := place.ReadFile(f.base, f.dir); err == nil && bytes.Equal(has, want) {
 		f.id, f.database = id, id.Settings.ID
 		return nil
 	}
-	if err := writeIdentity(f.store.FS, f.dir, want); err != nil {
+	if err := place.WriteFile(f.store.FS, f.dir, want); err != nil {
 		return fault.Within(doingReplica(f.dir), err)
 	}
 	f.id, f.database = id, id.Settings.ID
@@ -222,13 +223,13 @@ func damagedBatch(why string) error {
 
 // knows refuses an identity that this memdb cannot follow.
 func (f *followed) knows(b []byte) error {
-	id, err := decodeIdentity(b)
+	id, err := place.Decode(b)
 	switch {
 	case err != nil:
 		return damagedBatch("the identity of the database is damaged: " + err.Error())
-	case id.Layout > layoutVersion:
+	case id.Layout > place.Layout:
 		return &fault.Error{
-			Kind: fault.ErrNewerLayout, What: doingReplica(f.dir), Why: fmt.Sprintf("its database has the layout %d, this memdb knows %d", id.Layout, layoutVersion),
+			Kind: fault.ErrNewerLayout, What: doingReplica(f.dir), Why: fmt.Sprintf("its database has the layout %d, this memdb knows %d", id.Layout, place.Layout),
 			Do: "use a newer memdb",
 		}
 	case f.database != "" && f.database != id.Settings.ID:

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/wal"
 	"github.com/seed-7aedc3ff/memdb/wal/folder"
@@ -387,7 +388,7 @@ func TestPromote(t *testing.T) {
 	if err != nil || p.LSN != db.LSN() || p.Timeline == old {
 		t.Fatalf("%+v, %v; LSN %d, timeline %s", p, err, db.LSN(), old)
 	}
-	id, err := readIdentity(fs, "replica")
+	id, err := place.Read(fs, "replica")
 	if err != nil || id.Replica || id.Timeline != p.Timeline || id.Parent == nil || *id.Parent != (Origin{Timeline: old, LSN: p.LSN}) {
 		t.Errorf("%+v, %v", id, err)
 	}

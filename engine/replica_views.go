@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
@@ -124,17 +125,17 @@ func (r *Replica) open(st *store.Store) (*DB, error) {
 }
 
 // identifyFrozen is identify of what is only read, and has its identity in the store.
-func (db *DB) identifyFrozen(o *Options) (*identity, error) {
+func (db *DB) identifyFrozen(o *Options) (*place.Identity, error) {
 	if err := db.newHooks(o.Hooks); err != nil {
 		return nil, err
 	}
-	b, err := copyOfIdentity(db.store)
+	b, err := place.CopyIn(db.store)
 	if err != nil {
 		return nil, err
 	}
-	id, err := decodeIdentity(b)
+	id, err := place.Decode(b)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: "the identity in the store is damaged", Cause: err, Do: beginAgain}
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: place.Opening(db.dir), Why: "the identity in the store is damaged", Cause: err, Do: beginAgain}
 	}
 	id.Created = true
 	return id, db.become(id, o)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
@@ -57,29 +58,29 @@ func openStandby(f vfs.FS, dir string, o *StandbyOptions) (*Standby, error) {
 	if o != nil {
 		s.o.MemoryBudget, s.o.DiskReserve, s.o.Logger = o.MemoryBudget, o.DiskReserve, cmp.Or(o.Logger, s.o.Logger)
 	}
-	if err := inFolder(doingReplica(dir), dir); err != nil {
+	if err := place.InFolder(doingReplica(dir), dir); err != nil {
 		return nil, err
 	}
-	if err := look(f, dir); err != nil {
+	if err := place.Look(f, dir); err != nil {
 		return nil, err
 	}
-	if err := makeDir(f, dir); err != nil {
-		return nil, fullError(dir, err)
+	if err := place.MakeDir(f, dir); err != nil {
+		return nil, place.FullError(dir, err)
 	}
-	held, err := fsys.LockDir(f, dir, holder(clock.System()))
+	held, err := place.Lock(f, dir, clock.System(), false)
 	if err != nil {
-		return nil, lockError(dir, err)
+		return nil, err
 	}
 	s.held = held
 	if err := s.begin(); err != nil {
-		return nil, errors.Join(fullError(dir, err), held.Close())
+		return nil, errors.Join(place.FullError(dir, err), held.Close())
 	}
 	return s, nil
 }
 
 // begin opens what is there.
 func (s *Standby) begin() error {
-	id, err := readIdentity(s.base, s.dir)
+	id, err := place.Read(s.base, s.dir)
 	switch {
 	case err != nil:
 		return err

@@ -92,6 +92,7 @@ var law = map[string]row{
 
 	"notes": {floor: byName, only: []string{"internal/clock", "internal/codec", "internal/fault", "internal/layout", "internal/part", "internal/valid", "memory", "scope"}},
 
+	"internal/place":           {floor: byName, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 	"internal/state":           {floor: states, hidden: true, outside: []string{roaring}},
 	"internal/state/statetest": {floor: vectors, hidden: true, forTests: true},
 	"internal/spaces":          {floor: vectors, hidden: true, outside: []string{pebble, roaring, xxh3}},
