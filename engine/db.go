@@ -52,8 +52,8 @@ import (
 //     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, attempts.mu, backlog.mu, observing.mu,
 //     steady.mu, trust.mu, changefeed.Running.mu, backups.Archives.mu, backups.archiver.mu, mattering.mu
 //
-// A replica, which has a DB for each state that it shows, takes Replica.loading before all of these,
-// within it followed.mu for a frame or a snapshot, and Replica.mu alone.
+// A replica, which has a DB for each state that it shows, takes replication.Replica.loading before all of these,
+// within it replication.followed.mu for a frame or a snapshot, and replication.Replica.mu alone.
 //
 // A View takes none of 0 to 3, and 4 for a moment. lifecycle.Life.mu and the syncer's are taken alone.
 type DB struct {

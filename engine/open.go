@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/replication"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -90,8 +91,10 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 	if err := place.Refuse(base, dir); err != nil && !db.mayMend(err) {
 		return nil, err
 	}
-	if err := refuseReplica(base, dir, o); err != nil {
-		return nil, err
+	if !o.ReadOnly {
+		if err := replication.Refuse(base, dir); err != nil {
+			return nil, err
+		}
 	}
 	if o.Schedule != nil {
 		if err := o.Schedule.Check(); err != nil {
