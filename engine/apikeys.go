@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 )
 
 // APIKeys are the keys of the database's server. They are stored in the database, so a conversion, a backup, a
@@ -62,14 +62,14 @@ func (s keySeal) SetSealed(ctx context.Context, sealed bool) error {
 		id.KeysSince = &now
 	}
 	if err := db.keepIdentity(&id); err != nil {
-		return fault.Within("record the keys in "+identityName, err)
+		return fault.Within("record the keys in "+place.Name, err)
 	}
 	db.setIdentity(&id)
 	return nil
 }
 
 // setIdentity has the database go by what memdb.json says now. The writer lock is held, or nobody else has the database.
-func (db *DB) setIdentity(id *identity) {
+func (db *DB) setIdentity(id *place.Identity) {
 	db.identity = id
 	db.settings.Store(&id.Settings)
 	db.apiKeys.sealed.Store(id.KeysSince != nil)
@@ -101,7 +101,7 @@ func (db *DB) adoptKeys(files vfs.FS, path string, one, keep bool) {
 		err = errors.New("it is " + what)
 	}
 	if err == nil {
-		lines, err = readBounded(files, name, apikeys.MaxOldFile)
+		lines, err = place.ReadBounded(files, name, apikeys.MaxOldFile)
 	}
 	if err == nil {
 		err = apikeys.CheckLines(lines)
@@ -139,20 +139,7 @@ func (db *DB) markAdopted(files vfs.FS, name string, lines []byte) error {
 		return err
 	}
 	lines = append(bytes.TrimRight(lines, "\n"), '\n')
-	return replaceFile(files, files.PathDir(name), files.PathBase(name), append(append(lines, mark...), '\n'))
-}
-
-// readBounded reads a file of up to so many bytes.
-func readBounded(files vfs.FS, name string, most int64) ([]byte, error) {
-	f, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(b)) > most {
-		err = errors.New("it is too large")
-	}
-	return b, errors.Join(err, f.Close())
+	return place.ReplaceFile(files, files.PathDir(name), files.PathBase(name), append(append(lines, mark...), '\n'))
 }
 
 // CopyAPIKeys copies the API keys to a database that has none, and what of them an older file has. Keys that cannot be

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -122,10 +123,10 @@ func (db *DB) outside(name string) (string, error) {
 
 // backUp writes a copy of the store to a repository, to an archive, or to both.
 func (db *DB) backUp(ctx context.Context, w *backup.Writer, archive string, o *BackupOptions) (written backup.Written, err error) {
-	if err := db.life.copying.LockContext(ctx); err != nil {
+	if err := db.copying.LockContext(ctx); err != nil {
 		return written, err
 	}
-	defer db.life.copying.Unlock()
+	defer db.copying.Unlock()
 	c, err := db.store.Copy()
 	if err != nil {
 		return written, db.copyError(err)
@@ -152,7 +153,7 @@ func (db *DB) copyError(err error) error {
 	}
 	if fsys.IsFull(err) {
 		return &fault.Error{
-			Kind: fault.ErrDiskFull, What: doingBackup, Why: "the disk of the database has no room for the links to its files", Cause: firstFailure(err),
+			Kind: fault.ErrDiskFull, What: doingBackup, Why: "the disk of the database has no room for the links to its files", Cause: place.FirstFailure(err),
 			Do: "make room on the disk",
 		}
 	}
@@ -165,7 +166,7 @@ func (db *DB) contents(c *store.Copy) (head backup.Head, items []backup.Item, er
 	if err != nil {
 		return head, nil, err
 	}
-	id, err := decodeIdentity(content)
+	id, err := place.Decode(content)
 	if err != nil {
 		return head, nil, err
 	}
@@ -182,7 +183,7 @@ func (db *DB) contents(c *store.Copy) (head backup.Head, items []backup.Item, er
 		head.Timeline = random.String()
 	}
 	items = append(items, backup.Item{
-		Name: identityName, Size: int64(len(content)),
+		Name: place.Name, Size: int64(len(content)),
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
 	})
 	files, err := c.Files()
@@ -201,18 +202,18 @@ func (db *DB) contents(c *store.Copy) (head backup.Head, items []backup.Item, er
 // identityOf is memdb.json as a copy of the store has it; of an older database, which has no copy
 // of it, the file.
 func (db *DB) identityOf(c *store.Copy) ([]byte, error) {
-	b, err := copyOfIdentity(c.Store)
+	b, err := place.CopyIn(c.Store)
 	if err == nil {
 		return b, nil
 	}
 	if !errors.Is(err, fault.ErrCorrupt) {
 		return nil, err
 	}
-	return readFile(db.store.FS, db.store.FS.PathJoin(db.dir, identityName))
+	return place.ReadFile(db.store.FS, db.dir)
 }
 
 // lsnOf is the LSN of the newest commit that a copy of the store has.
-func (db *DB) lsnOf(c *store.Copy, id *identity) (uint64, error) {
+func (db *DB) lsnOf(c *store.Copy, id *place.Identity) (uint64, error) {
 	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
 	if err != nil {
 		return 0, err

@@ -13,6 +13,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 	"github.com/seed-7aedc3ff/memdb/wal/folder"
@@ -153,13 +155,13 @@ func (r *replay) frame(f *wal.Frame) (done bool, err error) {
 func (r *replay) batch(repr []byte) (done bool, err error) {
 	changes, keep, newest := 0, 0, r.lsn
 	beyond := false
-	err = changesOf(repr, func(c keyChange) error {
+	err = shipping.Changes(repr, func(c shipping.Change) error {
 		changes++
-		r.erased = r.erased || c.erases()
-		lsn, ok := c.logged()
+		r.erased = r.erased || c.Erases()
+		lsn, ok := c.Logged()
 		switch {
 		case !ok || lsn <= newest: // an older record is rewritten, not a commit
-		case beyond || !r.to.has(lsn, layout.LoggedTime(c.value)):
+		case beyond || !r.to.has(lsn, layout.LoggedTime(c.Value)):
 			beyond = true
 		default:
 			newest, keep = lsn, changes
@@ -187,7 +189,7 @@ func (r *replay) batch(repr []byte) (done bool, err error) {
 
 // skip passes over a batch that is there already; behind the one with the newest commit all else follows.
 func (r *replay) skip(repr []byte) {
-	lsn, _ := NewestCommit(repr)
+	lsn, _ := shipping.NewestCommit(repr)
 	if lsn >= r.known {
 		r.known = 0
 	}
@@ -197,23 +199,23 @@ func (r *replay) skip(repr []byte) {
 func (r *replay) firstOf(repr []byte, n int) (cut []byte, err error) {
 	b := r.store.NewBatch()
 	defer func() { err = errors.Join(err, b.Close()) }()
-	err = changesOf(repr, func(c keyChange) error {
+	err = shipping.Changes(repr, func(c shipping.Change) error {
 		if n--; n < 0 {
 			return nil
 		}
-		switch c.kind {
+		switch c.Kind {
 		case pebble.InternalKeyKindSet:
-			return b.Set(c.key, c.value, nil)
+			return b.Set(c.Key, c.Value, nil)
 		case pebble.InternalKeyKindDelete:
-			return b.Delete(c.key, nil)
+			return b.Delete(c.Key, nil)
 		case pebble.InternalKeyKindMerge:
-			return b.Merge(c.key, c.value, nil)
+			return b.Merge(c.Key, c.Value, nil)
 		case pebble.InternalKeyKindLogData: // which is nothing but in the log
 			return nil
 		case pebble.InternalKeyKindRangeDelete:
-			return b.DeleteRange(c.key, c.value, nil)
+			return b.DeleteRange(c.Key, c.Value, nil)
 		}
-		return &fault.Error{Kind: fault.ErrCorrupt, What: r.what, Why: fmt.Sprintf("a batch has a change of kind %d", c.kind), Do: "use a newer memdb"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: r.what, Why: fmt.Sprintf("a batch has a change of kind %d", c.Kind), Do: "use a newer memdb"}
 	})
 	return append([]byte(nil), b.Repr()...), err
 }
@@ -247,7 +249,7 @@ func (re *restoring) forward(ctx context.Context, made string) (err error) {
 		return err
 	}
 	re.lsn, re.short = r.lsn, r.short
-	re.identity, err = copyOfIdentity(st)
+	re.identity, err = place.CopyIn(st)
 	return err
 }
 

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	iofs "io/fs"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -18,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/wal"
@@ -81,7 +80,7 @@ func Restore(ctx context.Context, repo, dir string, o *RestoreOptions) (r Restor
 	}
 	began := clock.System()
 	files, dir := fsys.Named(dir)
-	if err := inFolder("restore to "+dir, dir); err != nil {
+	if err := place.InFolder("restore to "+dir, dir); err != nil {
 		return r, err
 	}
 	re := &restoring{fs: files, dir: files.PathJoin(dir)}
@@ -153,12 +152,12 @@ func (re *restoring) free() error {
 
 // run makes the database beside its name, and gives it the name.
 func (re *restoring) run(ctx context.Context, now time.Time) (err error) {
-	if err := makeDir(re.fs, re.place); err != nil {
+	if err := place.MakeDir(re.fs, re.place); err != nil {
 		return re.full(err)
 	}
-	held, err := fsys.LockDir(re.fs, re.place, holder(now))
+	held, err := place.Lock(re.fs, re.place, now, false)
 	if err != nil {
-		return lockError(re.place, err)
+		return err
 	}
 	made, mine := re.fs.PathJoin(re.place, restoredName), false
 	defer func() {
@@ -202,7 +201,7 @@ func (re *restoring) run(ctx context.Context, now time.Time) (err error) {
 // extract copies what the backup has, if there is one.
 func (re *restoring) extract(ctx context.Context, made string) error {
 	if re.backup == nil {
-		return makeDir(re.fs, made)
+		return place.MakeDir(re.fs, made)
 	}
 	re.lsn, re.of = re.backup.LSN, wal.Timeline{}
 	t, err := wal.ParseTimeline(re.backup.Timeline)
@@ -223,7 +222,7 @@ func (re *restoring) full(err error) error {
 	if !fsys.IsFull(err) || errors.Is(err, fault.ErrDiskFull) {
 		return fault.Within(re.doing(), err)
 	}
-	return &fault.Error{Kind: fault.ErrDiskFull, What: re.doing(), Why: "the disk is full", Cause: firstFailure(err), Do: "make room there, or restore to another disk"}
+	return &fault.Error{Kind: fault.ErrDiskFull, What: re.doing(), Why: "the disk is full", Cause: place.FirstFailure(err), Do: "make room there, or restore to another disk"}
 }
 
 // own refuses a folder beside the database that is somebody else's.
@@ -233,8 +232,7 @@ func (re *restoring) own() error {
 		return err
 	}
 	for _, name := range names {
-		known := name == restoredName || name == "memdb.lock" || name == "memdb.holder" || slices.Contains(litter, name) || strings.HasPrefix(name, "._")
-		if !known {
+		if name != restoredName && !place.IsLitter(name) {
 			return &fault.Error{
 				Kind: fault.ErrNotDatabase, What: re.doing(), Why: "the database would be made in " + re.place + ", which holds other files",
 				Do: "move that folder away, or name another one to restore to",
@@ -246,14 +244,14 @@ func (re *restoring) own() error {
 
 // begin begins the new timeline: in the store, in its mark and, at last, in memdb.json.
 func (re *restoring) begin(made string) error {
-	id, err := decodeIdentity(re.identity)
+	id, err := place.Decode(re.identity)
 	if err != nil {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: "read " + identityName + " of " + re.what(), Cause: err, Do: "use another backup"}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: "read " + place.Name + " of " + re.what(), Cause: err, Do: "use another backup"}
 	}
-	if id.Layout > layoutVersion {
+	if id.Layout > place.Layout {
 		return &fault.Error{
 			Kind: fault.ErrNewerLayout, What: "read " + re.what(),
-			Why: fmt.Sprintf("its layout is %d, this memdb knows %d", id.Layout, layoutVersion), Do: "use a newer memdb",
+			Why: fmt.Sprintf("its layout is %d, this memdb knows %d", id.Layout, place.Layout), Do: "use a newer memdb",
 		}
 	}
 	if re.timeline, err = uuid.NewRandom(); err != nil {
@@ -261,14 +259,14 @@ func (re *restoring) begin(made string) error {
 	}
 	id.Parent = &Origin{Timeline: re.of.String(), LSN: re.lsn, Backup: re.named()}
 	id.Timeline, id.Created, id.Replica, id.Logged = re.timeline.String(), true, false, false
-	content, err := id.encode()
+	content, err := id.Encode()
 	if err != nil {
 		return err
 	}
 	if err := re.mark(made, content); err != nil {
 		return err
 	}
-	return writeIdentity(re.fs, made, content)
+	return place.WriteFile(re.fs, made, content)
 }
 
 // mark opens the store of the backup, puts the copy of memdb.json in it, and closes it, which

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -104,7 +105,7 @@ func TestBackupAndRestore(t *testing.T) {
 			}
 			mustCheck(t, back, r.Memories)
 			id := back.identity
-			if id.Settings.ID != db.identity.Settings.ID || id.Timeline != r.Timeline || id.Parent == nil || *id.Parent != (Origin{made.Timeline, made.LSN, made.ID}) {
+			if id.Settings.ID != db.identity.Settings.ID || id.Timeline != r.Timeline || id.Parent == nil || *id.Parent != (Origin{Timeline: made.Timeline, LSN: made.LSN, Backup: made.ID}) {
 				t.Errorf("identity %+v, parent %+v", id, id.Parent)
 			}
 			if timeline := (fsysTimeline{mem, "new"}).read(t); timeline != r.Timeline {
@@ -127,7 +128,7 @@ type fsysTimeline struct {
 
 func (f fsysTimeline) read(t *testing.T) string {
 	t.Helper()
-	timeline, err := (&identity{}).timeline(f.fs, f.dir)
+	timeline, err := (&place.Identity{}).TimelineIn(f.fs, f.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,19 +29,17 @@ const capsEvery = 5 * time.Second
 
 // startCaps begins to evict what owners have more than the cap. Each policy that is set sets the
 // watch in the commit that sets it: the next store knows the new cap.
-func (db *DB) startCaps(ctx context.Context) {
+func (db *DB) startCaps() {
 	signal := make(chan struct{}, 1)
 	watch := func(p *policy.Policy) {
 		db.due.capsLooked.Store(0)
 		db.tables.Docs.Watch(p.Cap+capSlack(p.Cap), signal)
 	}
 	db.tables.Ageing.Watch(watch)
-	if db.lockBehind(ctx) != nil {
-		return // it is closed
-	}
+	_ = db.lockBehind(context.Background()) // which never ends
 	watch(db.tables.Ageing.At(state.MaxLSN))
 	db.unlock()
-	db.every(ctx, "keeps the caps", capsEvery, signal, db.keepCaps)
+	db.life.Every("keeps the caps", capsEvery, signal, db.keepCaps)
 }
 
 // keepCaps looks at each owner that the tables tell of. They do not count by agent: where the cap is

@@ -3,55 +3,21 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/changefeed"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
-	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
-const (
-	// changesPage and changesBytes bound the log records that are read at once, and the changes whose
-	// values are in memory at once.
-	changesPage  = 256
-	changesBytes = 4 << 20
-	// changesLook is how often a reader that waits looks whether the database has failed.
-	changesLook = time.Second
-	// changesHold is Options.MaxChangesLag where that is not given.
-	changesHold = time.Hour
-
-	doingChanges = "read the changes"
-)
-
 // ChangesOptions say which changes Changes returns. nil: all up to the newest.
-type ChangesOptions struct {
-	// Number is the first change that is returned of the commit with which it begins; 0: all of it.
-	Number uint32
-	// Follow goes on with what is committed later, until the context ends. Without it the changes end
-	// with the newest commit.
-	Follow bool
-	// Scope leaves out what is not of it: changes of other owners, of other runs where it names one,
-	// and of the whole database but for a reset. Empty: everyone's, for administration.
-	Scope memory.Scope
-	// WithAccesses also returns accesses, which are as many as the hits of recalls.
-	WithAccesses bool
-	// WithVectors also reads the vectors of memories, as long as they are kept: those of a version
-	// that died are not.
-	WithVectors bool
-	// Reached, if not nil, is called with the LSN of each commit of which everything was returned,
-	// also of one that has nothing to return: the next LSN is where to go on.
-	Reached func(lsn uint64)
-}
+type ChangesOptions = changefeed.Options
 
 // Changes iterates over what was committed, from the commit of an LSN on, in the order of LSNs and
 // within a commit in the order of its changes: each once, and only what is durable. 0 is the oldest
@@ -80,300 +46,64 @@ type ChangesOptions struct {
 // An error is the last that is returned: that of the context, ErrClosed once the database is closed,
 // ErrCorrupt with the LSN of a record that cannot be read. Within an Update it sees nothing of that.
 func (db *DB) Changes(ctx context.Context, from uint64, o *ChangesOptions) iter.Seq2[wal.Change, error] {
-	return func(yield func(wal.Change, error) bool) {
-		f := &feed{db: db, next: from, owners: map[uint32]scope.Owner{}}
-		if o != nil {
-			f.ChangesOptions = *o
-		}
-		if err := f.run(ctx, yield); err != nil && !errors.Is(err, kv.ErrStop) {
-			yield(wal.Change{}, err)
+	return changefeed.Changes(ctx, (*changesHost)(db), from, o)
+}
+
+// changesHost is a database as readers of changes need it.
+type changesHost DB
+
+func (h *changesHost) View(ctx context.Context, fn func(changefeed.Reader) error) error {
+	return (*DB)(h).view(ctx, nil, func(tx *Tx) error { return fn((*changesReader)(tx)) })
+}
+
+func (h *changesHost) Usable(doing string) error                { return (*DB)(h).usable(doing) }
+func (h *changesHost) Ending() <-chan struct{}                  { return h.life.Ending() }
+func (h *changesHost) After(lsn uint64) (<-chan struct{}, bool) { return h.points.after(lsn) }
+func (h *changesHost) Durable() uint64                          { return h.syncer.Durable() }
+func (h *changesHost) Opened() uint64                           { return h.opening.lsn }
+func (h *changesHost) Parts() []part.Part                       { return h.parts }
+func (h *changesHost) Running() *changefeed.Running             { return &h.program.feeds }
+
+func (h *changesHost) SyncEvery() time.Duration {
+	if h.durability == Buffered {
+		return bufferedSync
+	}
+	return 0
+}
+
+// changesReader is a transaction as readers of changes need it.
+type changesReader Tx
+
+func (r *changesReader) State() *state.State { return &r.state }
+func (r *changesReader) Part() part.View     { return (*partTx)(r) }
+
+// Memory is a version without what only the newest state knows of a memory.
+func (r *changesReader) Memory(rec *layout.Record, v layout.Version, vectors bool) (m memory.Memory, lost bool, err error) {
+	tx := (*Tx)(r)
+	if m, err = memoryOf(rec, v.Seq); err != nil {
+		return m, false, err
+	}
+	if state.IsNote(rec) {
+		if m.NoteID, err = notes.Number(r.Part(), v.Owner, v.Seq); err != nil {
+			return m, false, err
 		}
 	}
-}
-
-// feed is a reader of changes.
-type feed struct {
-	ChangesOptions
-	db     *DB
-	next   uint64 // the LSN of the commit that is read next
-	owners map[uint32]scope.Owner
-	holds  atomic.Uint64 // the log is kept from this LSN on
-}
-
-// loggedCommit is a log record.
-type loggedCommit struct {
-	lsn    uint64
-	record []byte
-}
-
-func (f *feed) run(ctx context.Context, yield func(wal.Change, error) bool) error {
-	if f.db == nil {
-		return closedError(doingChanges)
+	if !vectors {
+		return m, false, nil
 	}
-	if f.Scope != (memory.Scope{}) {
-		if err := scope.Check(doingChanges, f.Scope); err != nil {
-			return err
-		}
-	}
-	defer f.db.program.feeds.open(f)()
-	for {
-		page, upTo, err := f.page(ctx)
-		if err != nil {
-			return err
-		}
-		if len(page) == 0 {
-			if !f.Follow {
-				return nil
-			}
-			if err := f.wait(ctx, max(f.next, upTo+1)); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := f.give(ctx, page, yield); err != nil {
-			return err
-		}
-	}
-}
-
-// page reads the next records of the log, none where there are none yet. upTo is the newest commit
-// that is durable.
-func (f *feed) page(ctx context.Context) (page []loggedCommit, upTo uint64, err error) {
-	durable := f.db.syncer.Durable() // before the state, which may be a newer one
-	err = f.db.view(ctx, nil, func(tx *Tx) error {
-		upTo = tx.state.LSN
-		if f.db.durability == Buffered {
-			upTo = min(upTo, durable)
-		}
-		floor, err := tx.logFloor()
-		if err != nil {
-			return err
-		}
-		if f.next == 0 {
-			f.next = floor
-		}
-		if f.next < floor && f.next <= upTo {
-			behind := &wal.BehindError{From: f.next, Floor: floor}
-			return &fault.Error{
-				Kind: fault.ErrFellBehind, What: doingChanges, Cause: behind, Why: "they are not kept any longer",
-				Do: fmt.Sprintf("export what is there, and go on from LSN %d; a longer log_ms of the policy keeps more", floor),
-			}
-		}
-		f.holds.Store(f.next)
-		page, err = tx.logRecords(f.next, upTo)
-		return err
-	})
-	return page, upTo, store.Error(doingChanges, err)
-}
-
-// logFloor is the LSN of the oldest record of the log, that of the next commit where there is none.
-func (tx *Tx) logFloor() (floor uint64, err error) {
-	floor = tx.state.LSN + 1
-	lower, upper := tx.state.Keys.Span(layout.KindLog)
-	err = kv.Scan(tx.state.Reader, lower, upper, func(key, _ []byte) error {
-		lsn, ok := layout.ParseLSNKey(key)
-		if !ok {
-			return layout.BadKey("log", key)
-		}
-		floor = lsn
-		return kv.ErrStop
-	})
-	if errors.Is(err, kv.ErrStop) {
-		err = nil
-	}
-	return floor, err
-}
-
-// logRecords reads a page of the log from an LSN on, up to another.
-func (tx *Tx) logRecords(from, upTo uint64) (page []loggedCommit, err error) {
-	ks := tx.state.Keys
-	bytes, next := 0, from
-	err = kv.Scan(tx.state.Reader, ks.LSN(layout.KindLog, from), ks.LSN(layout.KindLog, upTo+1), func(key, value []byte) error {
-		lsn, ok := layout.ParseLSNKey(key)
+	of := map[string][]float32{}
+	for _, ref := range rec.Vectors {
+		s := tx.spaceByNum(ref.Space)
+		vec, err := tx.vector(v, ref)
 		switch {
-		case !ok:
-			return layout.BadKey("log", key)
-		case lsn != next:
-			return lacking(next, lsn)
-		case len(page) == changesPage || len(page) > 0 && bytes+len(value) > changesBytes:
-			return kv.ErrStop
-		}
-		page = append(page, loggedCommit{lsn, slices.Clone(value)})
-		bytes, next = bytes+len(value), next+1
-		return nil
-	})
-	if errors.Is(err, kv.ErrStop) {
-		return page, nil
-	}
-	if err == nil && len(page) == 0 && from <= upTo {
-		err = lacking(from, upTo+1)
-	}
-	return page, err
-}
-
-// lacking is the error of a log that has a gap.
-func lacking(from, next uint64) error {
-	return &fault.Error{
-		Kind: fault.ErrCorrupt, What: doingChanges, Why: fmt.Sprintf("the log lacks the commits from LSN %d up to %d", from, next-1),
-		Do: fmt.Sprintf("run check; export what is there, and go on from LSN %d", next),
-	}
-}
-
-// wait returns when the commit of an LSN is durable, or may be.
-func (f *feed) wait(ctx context.Context, lsn uint64) error {
-	look := changesLook
-	if f.db.durability == Buffered { // what is seen may be durable a while later
-		look = bufferedSync / 2
-	}
-	timer := time.NewTimer(look)
-	defer timer.Stop()
-	for {
-		if err := f.db.usable(doingChanges); err != nil {
-			return err
-		}
-		news, there := f.db.points.after(lsn)
-		if there && f.db.durability == Buffered {
-			there = f.db.syncer.Durable() >= lsn
-			news = nil
-		}
-		if there {
-			return nil
-		}
-		timer.Reset(look)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-f.db.life.background.ctx.Done():
-			return closedError(doingChanges)
-		case <-news:
-		case <-timer.C:
+		case s == nil || errors.Is(err, fault.ErrCorrupt): // which it is, too, where it was removed
+			lost = true
+		case err != nil:
+			return m, false, err
+		default:
+			of[s.Name] = vec
 		}
 	}
-}
-
-// give returns the changes of a page.
-func (f *feed) give(ctx context.Context, page []loggedCommit, yield func(wal.Change, error) bool) error {
-	commits := make([]*changes, len(page))
-	for i, p := range page {
-		var err error
-		if commits[i], err = f.db.decodeChanges(p); err != nil {
-			if i == 0 {
-				return err
-			}
-			commits = commits[:i] // what comes before is returned first
-			break
-		}
-	}
-	if err := f.findDeaths(ctx, commits); err != nil {
-		return err
-	}
-	for _, c := range commits {
-		if err := f.giveCommit(ctx, c, yield); err != nil {
-			return err
-		}
-		f.next, f.Number = c.lsn+1, 0
-		f.holds.Store(f.next)
-		if f.Reached != nil {
-			f.Reached(c.lsn)
-		}
-	}
-	return nil
-}
-
-// giveCommit returns the changes of one commit, some at a time: nothing of the database is held
-// while the reader has them.
-func (f *feed) giveCommit(ctx context.Context, c *changes, yield func(wal.Change, error) bool) error {
-	number := uint32(0)
-	again := false // what comes may have had other numbers, and is given again
-	for steps := c.steps; len(steps) > 0; {
-		var batch []wal.Change
-		err := f.db.view(ctx, nil, func(tx *Tx) error {
-			for bytes := 0; len(steps) > 0 && len(batch) < changesPage && bytes < changesBytes; steps = steps[1:] {
-				s := &steps[0]
-				again = again || s.shifts
-				if s.tell == nil && (number < f.Number && !again || s.op == wal.OpAccess && !f.WithAccesses) {
-					number++
-					continue
-				}
-				told, err := f.tell(tx, c, s)
-				if err != nil {
-					return err
-				}
-				for i := range told {
-					told[i].LSN, told[i].Number, told[i].Time = c.lsn, number, clock.FromMillis(c.time)
-					if (number >= f.Number || again) && f.wants(&told[i]) {
-						batch = append(batch, told[i])
-						bytes += sizeOf(&told[i])
-					}
-					number++
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return store.Error(doingChanges, err)
-		}
-		for i := range batch {
-			if !yield(batch[i], nil) {
-				return kv.ErrStop
-			}
-		}
-	}
-	return nil
-}
-
-// wants reports whether the reader has asked for a change.
-func (f *feed) wants(c *wal.Change) bool {
-	switch {
-	case f.Scope == (memory.Scope{}) || c.Op == wal.OpReset:
-		return true
-	case c.Scope == (scope.Scope{}):
-		return c.Op == wal.OpDelete && c.Seq == 0 // of whom, nobody knows any more
-	}
-	return scope.Contains(f.Scope, c.Scope)
-}
-
-// sizeOf is about what the values of a change take in memory.
-func sizeOf(c *wal.Change) int {
-	n := 256
-	for _, v := range []any{c.Before, c.After} {
-		if m, ok := v.(*memory.Memory); ok {
-			n += len(m.Text) + 4*len(m.Embedding) + 256
-		}
-	}
-	return n
-}
-
-// feeds are the readers of changes that run.
-type feeds struct {
-	mu struct {
-		sync.Mutex
-		running map[*feed]struct{}
-	}
-}
-
-// open keeps what a reader has still to read from being trimmed, until close is called.
-func (fs *feeds) open(f *feed) (close func()) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if fs.mu.running == nil {
-		fs.mu.running = map[*feed]struct{}{}
-	}
-	f.holds.Store(f.next)
-	fs.mu.running[f] = struct{}{}
-	return func() {
-		fs.mu.Lock()
-		defer fs.mu.Unlock()
-		delete(fs.mu.running, f)
-	}
-}
-
-// oldest is the LSN of the first record that a reader has still to read, none where nobody reads.
-func (fs *feeds) oldest(none uint64) uint64 {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	for f := range fs.mu.running {
-		none = min(none, f.holds.Load())
-	}
-	return none
+	setVectors(&m, of)
+	return m, lost, nil
 }

@@ -14,7 +14,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/recall"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -338,7 +340,7 @@ func (c *checker) dedup() error {
 
 // ofRange reports whether a memory died of a death range that is not cleaned up.
 func (c *checker) ofRange(seq uint64) bool {
-	d, _, _, err := c.tx.rangeDeath(seq)
+	d, _, _, err := c.tx.state.RangeDeath(seq)
 	return err == nil && d != nil
 }
 
@@ -586,15 +588,15 @@ func (c *checker) names() error {
 // settings: the copy of memdb.json can be read, where there is one. Without one, there is the file,
 // by which the database was opened. So can the mark of the log.
 func (c *checker) settings() error {
-	if _, err := markOf(c.tx.db.store); err != nil {
+	if _, err := shipping.Mark(c.tx.db.store); err != nil {
 		c.problem("the mark of the log in the store: %v", err)
 	}
-	b, err := copyOfIdentity(c.tx.db.store)
+	b, err := place.CopyIn(c.tx.db.store)
 	if err != nil {
 		return nil
 	}
-	if _, err := decodeIdentity(b); err != nil {
-		c.problem("the copy of %s in the store: %v", identityName, err)
+	if _, err := place.Decode(b); err != nil {
+		c.problem("the copy of %s in the store: %v", place.Name, err)
 	}
 	return nil
 }

@@ -44,8 +44,7 @@ func TestCheckDeep(t *testing.T) {
 	if err != nil || !r.OK || len(r.Spaces) != 1 || r.Spaces[0].Sampled != recallSample || r.Spaces[0].Recall < .95 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	db.life.background.stop() // The linker reads the index.
-	db.life.background.work.Wait()
+	db.life.EndWork() // The linker reads the index.
 	s := db.spaces.Named(memory.DefaultSpace)
 	s.Index = misled(t, db, s)
 	if r, err = db.Check(t.Context()); err != nil || !r.OK || r.Spaces != nil {

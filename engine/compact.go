@@ -49,7 +49,7 @@ func (db *DB) Compact(ctx context.Context) (Compacted, error) {
 	if err != nil {
 		return Compacted{}, err
 	}
-	began, c := clock.System(), Compacted{DiskBytesBefore: before.sum()}
+	began, c := clock.System(), Compacted{DiskBytesBefore: before.Sum()}
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return db.awaitOlder(ctx, db.LSN()) },
 		db.janitor.work,
@@ -65,7 +65,7 @@ func (db *DB) Compact(ctx context.Context) (Compacted, error) {
 		}
 	}
 	after, err := db.files()
-	c.DiskBytesAfter, c.Took = after.sum(), clock.System().Sub(began)
+	c.DiskBytesAfter, c.Took = after.Sum(), clock.System().Sub(began)
 	return c, err
 }
 

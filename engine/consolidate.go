@@ -281,7 +281,7 @@ func (t *taking) visitPruned(ctx context.Context, victims []victim) error {
 	}
 	return t.db.view(ctx, nil, func(tx *Tx) error {
 		for i := range victims {
-			rec, err := tx.lastRecord(victims[i].Owner, victims[i].Seq)
+			rec, err := tx.state.LastRecord(victims[i].Owner, victims[i].Seq)
 			if err == nil && rec != nil {
 				err = t.o.VisitPruned(Pruned{rec.ID, rec.Text, policy.Pruned})
 			}

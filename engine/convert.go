@@ -16,6 +16,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/onefile"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -79,7 +81,7 @@ func Convert(ctx context.Context, from, to string, o *Options) (c Converted, err
 	}
 	if err != nil {
 		if fsys.IsFull(err) && !errors.Is(err, fault.ErrDiskFull) {
-			err = &fault.Error{Kind: fault.ErrDiskFull, What: doingConvert + from, Why: "the disk is full", Cause: firstFailure(err), Do: "make room there"}
+			err = &fault.Error{Kind: fault.ErrDiskFull, What: doingConvert + from, Why: "the disk is full", Cause: place.FirstFailure(err), Do: "make room there"}
 		}
 		return c, fault.Within(doingConvert+from, err)
 	}
@@ -118,11 +120,11 @@ func (co *converting) isMade() bool {
 	if err != nil {
 		return false
 	}
-	id, source := *made.identity, Origin{Timeline: timelineOf(co.db.store).String(), LSN: co.db.LSN()}
+	id, source := *made.identity, Origin{Timeline: shipping.Timeline(co.db.store).String(), LSN: co.db.LSN()}
 	co.adopted = made.LSN() - source.LSN
 	err = made.Close()
 	if made.Form() == FormFolder { // the lock of the conversion is beside it, which goes with who closes it
-		if held, lerr := fsys.LockFile(co.files, co.to, holder(co.db.clock())); lerr == nil {
+		if held, lerr := place.LockFile(co.files, co.to, co.db.clock(), false); lerr == nil {
 			err = errors.Join(err, held.Close())
 		}
 	}
@@ -136,13 +138,13 @@ func (co *converting) identity() (content []byte, timeline uuid.UUID, err error)
 		return nil, timeline, err
 	}
 	id := *co.db.identity
-	id.Parent = &Origin{Timeline: timelineOf(co.db.store).String(), LSN: co.db.LSN()}
+	id.Parent = &Origin{Timeline: shipping.Timeline(co.db.store).String(), LSN: co.db.LSN()}
 	id.Timeline, id.Created, id.Replica, id.Logged = timeline.String(), true, false, false
 	if co.db.apiKeys.broken != nil && id.KeysSince == nil {
 		now := co.db.clock().UTC()
 		id.KeysSince = &now
 	}
-	content, err = id.encode()
+	content, err = id.Encode()
 	return content, timeline, err
 }
 
@@ -168,12 +170,12 @@ func (co *converting) toFile() error {
 	if err != nil {
 		return err
 	}
-	if err := mayBeThere(co.files, co.to, &Options{}); err != nil {
+	if err := place.MayBeThere(co.files, co.to, false); err != nil {
 		return err
 	}
-	held, err := fsys.LockFile(co.files, co.to, holder(co.db.clock()))
+	held, err := place.LockFile(co.files, co.to, co.db.clock(), false)
 	if err != nil {
-		return lockError(co.to, err)
+		return err
 	}
 	head := onefile.Head{Number: 1, LSN: co.db.LSN(), Timeline: timeline, Identity: identity}
 	c := store.FileConfig{Files: co.files, Path: co.to, Limit: co.opts.MaxFileBytes, Reserve: co.opts.DiskReserve, Log: co.db.logger}
@@ -182,31 +184,31 @@ func (co *converting) toFile() error {
 }
 
 func (co *converting) toFolder(ctx context.Context) (err error) {
-	if err := inFolder(doingConvert+"to "+co.to, co.to); err != nil {
+	if err := place.InFolder(doingConvert+"to "+co.to, co.to); err != nil {
 		return err
 	}
-	held, err := fsys.LockFile(co.files, co.to, holder(co.db.clock())) // against another conversion
+	held, err := place.LockFile(co.files, co.to, co.db.clock(), false) // against another conversion
 	if err != nil {
-		return lockError(co.to, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
-	place := co.to + convertingSuffix
-	if err := co.removeLeft(place); err != nil {
+	folder := co.to + convertingSuffix
+	if err := co.removeLeft(folder); err != nil {
 		return err
 	}
-	if err := makeDir(co.files, place); err != nil {
+	if err := place.MakeDir(co.files, folder); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, co.files.RemoveAll(place))
+			err = errors.Join(err, co.files.RemoveAll(folder))
 		}
 	}()
 	identity, timeline, err := co.identity()
 	if err != nil {
 		return err
 	}
-	db, _ := newDB(place, &Options{MemoryBudget: co.opts.MemoryBudget, DiskReserve: co.opts.DiskReserve, Logger: co.opts.Logger}, &tuning{fs: co.files})
+	db, _ := newDB(folder, &Options{MemoryBudget: co.opts.MemoryBudget, DiskReserve: co.opts.DiskReserve, Logger: co.opts.Logger}, &tuning{fs: co.files})
 	if err := db.store.Open(false, store.Timeline(timeline)); err != nil {
 		return err
 	}
@@ -222,34 +224,34 @@ func (co *converting) toFolder(ctx context.Context) (err error) {
 	if err = errors.Join(err, db.store.Failed(), db.store.Close()); err != nil {
 		return err
 	}
-	if err := writeIdentity(co.files, place, identity); err != nil {
+	if err := place.WriteFile(co.files, folder, identity); err != nil {
 		return err
 	}
 	if err := cmp.Or(ctx.Err(), unused(co.files, co.to)); err != nil {
 		return err
 	}
-	if err := co.files.Rename(place, co.to); err != nil {
+	if err := co.files.Rename(folder, co.to); err != nil {
 		return err
 	}
 	return fsys.SyncDir(co.files, co.files.PathDir(co.to))
 }
 
 // removeLeft removes what an interrupted conversion left: a folder in which nothing but a database is.
-func (co *converting) removeLeft(place string) error {
-	kind, _, err := fsys.KindOf(co.files, place)
+func (co *converting) removeLeft(folder string) error {
+	kind, _, err := fsys.KindOf(co.files, folder)
 	if err != nil || kind == fsys.Missing {
 		return err
 	}
 	var names []string
 	if kind == fsys.IsFolder {
-		if names, err = co.files.List(place); err != nil {
+		if names, err = co.files.List(folder); err != nil {
 			return err
 		}
 	}
 	if kind != fsys.IsFolder || slices.ContainsFunc(names, isForeign) {
-		return &fault.Error{Kind: fault.ErrExists, What: "make " + place, Why: "it is there, and no interrupted conversion has left it", Do: "move it elsewhere, and try again"}
+		return &fault.Error{Kind: fault.ErrExists, What: "make " + folder, Why: "it is there, and no interrupted conversion has left it", Do: "move it elsewhere, and try again"}
 	}
-	return co.files.RemoveAll(place)
+	return co.files.RemoveAll(folder)
 }
 
 // isForeign reports whether a name is of nothing that a conversion makes in a folder.
@@ -276,7 +278,7 @@ func (co *converting) prove(ctx context.Context) (c Converted, err error) {
 		return c, &fault.Error{Kind: fault.ErrCorrupt, What: doingConvert + "to " + co.to, Why: "what was made is not what was read", Do: "remove it, and try again"}
 	}
 	files, err := made.files()
-	c.Form, c.Bytes = made.Form(), files.sum()
+	c.Form, c.Bytes = made.Form(), files.Sum()
 	return c, err
 }
 

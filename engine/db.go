@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,17 +16,19 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/internal/backups"
+	"github.com/seed-7aedc3ff/memdb/internal/changefeed"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -39,8 +40,7 @@ import (
 //
 //  0. DB.turn: a consolidation or an eviction. Beside it, and never two of them at once:
 //     due.emptying, of the trash; backlog.running, a pass that embeds; backlog.renewing, a
-//     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew; life.copying, a
-//     backup
+//     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew; DB.copying, a backup
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
 //  2. Attempt.turn, of the attempt that a call is a part of; then writer.lock: one transaction that
 //     writes; then callout.mu, a function of the program,
@@ -50,12 +50,12 @@ import (
 //  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
 //     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, attempts.mu, backlog.mu, observing.mu,
-//     steady.mu, trust.mu, feeds.mu, archives.mu, archiver.mu, mattering.mu
+//     steady.mu, trust.mu, changefeed.Running.mu, backups.Archives.mu, backups.archiver.mu, mattering.mu
 //
-// A replica, which has a DB for each state that it shows, takes Replica.loading before all of these,
-// within it followed.mu for a frame or a snapshot, and Replica.mu alone.
+// A replica, which has a DB for each state that it shows, takes replication.Replica.loading before all of these,
+// within it replication.followed.mu for a frame or a snapshot, and replication.Replica.mu alone.
 //
-// A View takes none of 0 to 3, and 4 for a moment. gate.mu and the syncer's are taken alone.
+// A View takes none of 0 to 3, and 4 for a moment. lifecycle.Life.mu and the syncer's are taken alone.
 type DB struct {
 	dir   string
 	id    uuid.UUID
@@ -64,7 +64,7 @@ type DB struct {
 	// inMemory: it is of OpenMemory.
 	inMemory bool
 	config
-	identity *identity // changed under the writer lock
+	identity *place.Identity // changed under the writer lock
 	settings atomic.Pointer[Settings]
 
 	// Readers look at these beside the writer. The parts are all structures beside memories.
@@ -89,9 +89,11 @@ type DB struct {
 
 	due      due
 	apiKeys  apiKeys
-	archives archives
+	archives *backups.Archives
 	opening  opening
-	life     life
+	life     *lifecycle.Life
+	meters   meters
+	copying  ctxlock.Mutex // held while a backup reads a copy of the store
 }
 
 // config is what a database was opened with. It does not change.
@@ -123,9 +125,6 @@ type config struct {
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveChunks
-	unsent    int64 // what may wait in RAM for an archive
-
-	lastArchive time.Duration // how long Close waits for one
 }
 
 // writer is the writer lock and what it guards. The queue of the group has a lock of its
@@ -167,7 +166,7 @@ type program struct {
 	verdicts  callout
 	observers callout
 	observing observing
-	feeds     feeds
+	feeds     changefeed.Running
 }
 
 // due is what tells the work behind the calls that there is something to do.
@@ -182,28 +181,12 @@ type due struct {
 	rewrites   rewrites
 }
 
-// life is what begins with Open and ends with Close.
-type life struct {
-	background background
-	gate       gate
-	closing    sync.Once
-	meters     meters
-	copying    ctxlock.Mutex // held while a backup reads a copy of the store
-}
-
 // opening is what Open has met.
 type opening struct {
 	lsn     uint64 // the newest commit of then
 	losses  losses
 	damaged error    // what it found of the text index
 	mended  []string // what Salvage has mended beside the store
-}
-
-// background is the work that ends with Close.
-type background struct {
-	stop context.CancelFunc
-	ctx  context.Context // ended by stop
-	work sync.WaitGroup
 }
 
 // Dir is the folder of the database, empty for one in memory and for one in a file, see [DB.File].
@@ -214,80 +197,15 @@ func (db *DB) Dir() string {
 	return db.dir
 }
 
-// gate counts the calls that run, so that Close can wait for them. A call within
-// another one (a read in a View) passes or is refused, but never waits.
-type gate struct {
-	mu     sync.Mutex
-	idle   sync.Cond
-	calls  int
-	closed bool
-}
-
-func (g *gate) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return false
-	}
-	g.calls++
-	return true
-}
-
-func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.calls--; g.calls == 0 {
-		g.idle.Broadcast()
-	}
-}
-
-// close refuses new calls and waits for those that run.
-func (g *gate) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.closed = true
-	for g.calls > 0 {
-		g.idle.Wait()
-	}
-}
-
-func (g *gate) busy() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.calls > 0
-}
-
-// calledBack reports whether the caller of a method of [DB] stands itself within one: a
-// method of it is twice among the callers of this function.
-func calledBack() bool {
-	callers := make([]uintptr, 64)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
-	method, more := frames.Next()
-	prefix, _, _ := strings.Cut(method.Function, "(*DB).")
-	for more {
-		var f runtime.Frame
-		if f, more = frames.Next(); strings.HasPrefix(f.Function, prefix+"(*DB).") {
-			return true
-		}
-	}
-	return false
-}
-
-func (g *gate) isClosed() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.closed
-}
-
 // enter keeps Close waiting until release is called.
 func (db *DB) enter(doing string) (release func(), err error) {
 	if err := db.usable(doing); err != nil {
 		return nil, err
 	}
-	if !db.life.gate.enter() {
+	if !db.life.Enter() {
 		return nil, closedError(doing)
 	}
-	return db.life.gate.leave, nil
+	return db.life.Leave, nil
 }
 
 // usable reports whether the database is open and has not failed.
@@ -295,7 +213,7 @@ func (db *DB) usable(doing string) error {
 	if db == nil { // the zero Memories or KV
 		return closedError(doing)
 	}
-	if db.life.gate.isClosed() {
+	if db.life.Closed() {
 		return closedError(doing)
 	}
 	return db.Failed()
@@ -412,20 +330,6 @@ func (db *DB) Salvaged() string {
 	return strings.Join(all, "; ")
 }
 
-// Settings are what a database was created with.
-type Settings struct {
-	// ID is the database's own, a UUID; Layout is the version of what is on disk.
-	ID     string `json:"id"`
-	Layout int    `json:"layout"`
-	// Language, Analyzer and IndexedText say how texts become words: see Options.
-	Language    string                `json:"language"`
-	Analyzer    string                `json:"analyzer"`
-	IndexedText []memory.IndexedField `json:"indexed_text"`
-	// CreatedAt is when the database was made, LexicalModel the built-in embedder of then.
-	CreatedAt    time.Time `json:"created_at"`
-	LexicalModel string    `json:"lexical_model"`
-}
-
 // Settings tells what the database was created with.
 func (db *DB) Settings() Settings { return *db.settings.Load() }
 
@@ -436,36 +340,34 @@ func (db *DB) Settings() Settings { return *db.settings.Load() }
 // again does nothing. Within a View or an Update, or what a call of the database calls
 // back, it would wait for itself: that is ErrInvalid at once, and the database stays open.
 func (db *DB) Close() error {
-	if db.life.gate.busy() && calledBack() {
+	if db.life.Busy() && lifecycle.CalledBack() {
 		return fault.Invalid("close the database", "Close is called within a call of a database, and this one has calls that run", "return from the call first")
 	}
 	return db.closeOnce()
 }
 
 // closeOnce is Close also within a call of another database.
-func (db *DB) closeOnce() (err error) {
-	db.life.closing.Do(func() {
+func (db *DB) closeOnce() error {
+	return db.life.Close(func() error {
 		db.finishErasing()
-		err = db.close()
+		return db.close()
 	})
-	return err
 }
 
 func (db *DB) close() error {
 	defer db.store.WatchStall()()
-	stop := db.closeArchives()
+	stop := db.archives.Close()
 	defer stop()
 	db.store.Ending()
-	db.life.background.stop() // no new background work
-	db.life.background.work.Wait()
+	db.life.EndWork()
 	db.janitor.stop()
-	db.life.gate.close()
+	db.life.EndCalls()
 	var errs []error
 	if db.Failed() == nil {
 		errs = append(errs, db.flushAtClose())
 	}
 	if db.Failed() == nil {
-		if err := db.syncer.Wait(db.syncer.Newest()); !errors.Is(err, errUnarchived) { // of which the log hears
+		if err := db.syncer.Wait(db.syncer.Newest()); !errors.Is(err, backups.ErrUnarchived) { // of which the log hears
 			errs = append(errs, err)
 		}
 	}
@@ -474,7 +376,7 @@ func (db *DB) close() error {
 			db.spaces.Save(context.Background(), s, db.spaces.Limits.CloseTail, db.spaces.Limits.CloseTail)
 		}
 	}
-	errs = append(errs, db.endArchives(), db.endLog())
+	errs = append(errs, db.archives.End(), db.endLog())
 	db.reached()
 	errs = append(errs, db.spaces.CloseFiles(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
 	if db.Failed() != nil {
@@ -486,10 +388,10 @@ func (db *DB) close() error {
 // flushAtClose commits what recalls have gathered, unless the disk has no room for it.
 func (db *DB) flushAtClose() error {
 	err := db.flush(func(fn func(*Tx) error) error {
-		_, err := db.update(context.Background(), fn) // the gate lets no call in any more
+		_, err := db.update(context.Background(), fn) // no call begins any more
 		return err
 	})
-	if errors.Is(err, errUnarchived) {
+	if errors.Is(err, backups.ErrUnarchived) {
 		return nil
 	}
 	if errors.Is(err, fault.ErrDiskFull) || errors.Is(err, fault.ErrFull) {
@@ -504,46 +406,17 @@ func told(err error) bool {
 	return errors.Is(err, fault.ErrFailed) || errors.Is(err, fault.ErrDiskFull) || errors.Is(err, fault.ErrNotOwner) || errors.Is(err, fault.ErrUnavailable)
 }
 
+// report logs an error of work in the background.
+func (db *DB) report(err error) {
+	if !told(err) {
+		db.logger.Error("background work", "error", err)
+	}
+}
+
 // reached tells the store up to which LSN all commits are on its disk. Of a database over a log that is not
 // known, and the log has them.
 func (db *DB) reached() {
 	if db.logged == nil {
 		db.store.Reached(db.syncer.Durable())
 	}
-}
-
-// behind runs fn in a goroutine of its own, which group waits for. A panic fails the
-// database, and not the program. what says what fn does, as a verb.
-func (db *DB) behind(group *sync.WaitGroup, what string, fn func()) {
-	group.Go(func() {
-		if err := panics.Catch(what, fn); err != nil {
-			db.store.Fail(err)
-		}
-	})
-}
-
-// atOnce is a signal to every that has it begin.
-func atOnce() <-chan struct{} {
-	signal := make(chan struct{}, 1)
-	signal <- struct{}{}
-	return signal
-}
-
-// every runs fn every interval, and when signal fires, until Close.
-func (db *DB) every(ctx context.Context, what string, every time.Duration, signal <-chan struct{}, fn func(context.Context) error) {
-	db.behind(&db.life.background.work, what, func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			case <-signal:
-			}
-			if err := fn(ctx); err != nil && ctx.Err() == nil && !told(err) {
-				db.logger.Error("background work", "error", err)
-			}
-		}
-	})
 }

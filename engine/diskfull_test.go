@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -366,11 +367,11 @@ func TestReadOnlyNeedsADatabase(t *testing.T) {
 	}
 	_, err = openOn(mem, "db", Options{ReadOnly: true})
 	wantError(t, "an empty folder", err, fault.ErrNotDatabase)
-	id, err := newIdentity(&Options{}, newTestClock().now())
+	id, err := place.New("", nil, newTestClock().now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := id.write(mem, "db"); err != nil {
+	if err := id.Write(mem, "db"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = openOn(mem, "db", Options{ReadOnly: true})

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/needles"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -175,7 +176,7 @@ func (db *DB) Erase(ctx context.Context, q EraseQuery) (EraseReport, error) {
 	if err := q.check(); err != nil {
 		return EraseReport{}, err
 	}
-	if !q.DryRun && db.life.gate.busy() && calledBack() {
+	if !q.DryRun && db.life.Busy() && lifecycle.CalledBack() {
 		return EraseReport{}, fault.Invalid(doingErase, "it is called within a View, an Update or a callback, for whose end it would wait", "return from that first")
 	}
 	if q.DryRun {
@@ -678,10 +679,7 @@ func (db *DB) refuseErased(owner uint32) error {
 
 // outOfReach is what an erasure cannot reach.
 func (db *DB) outOfReach() (kept []Kept) {
-	db.archives.mu.Lock()
-	archived := len(db.archives.all) > 0
-	db.archives.mu.Unlock()
-	if archived {
+	if len(db.Archives()) > 0 {
 		kept = append(kept, Kept{What: "the archive that this database is written to", Why: "its segments of before have it: begin a new archive, and remove the old one"})
 	}
 	return append(kept, Kept{What: "backups, archives and exports made before", Why: "the database does not know where they are: erase or remove them, too"})

@@ -550,7 +550,7 @@ func (db *DB) visitVictims(ctx context.Context, victims []victim, visit func(Vic
 // shownVictim is a victim as a caller sees it, with its age at a time; false where nothing
 // is known of it any more.
 func (tx *Tx) shownVictim(v *victim, at int64) (Victim, bool, error) {
-	rec, err := tx.lastRecord(v.Owner, v.Seq)
+	rec, err := tx.state.LastRecord(v.Owner, v.Seq)
 	if err != nil || rec == nil {
 		return Victim{}, false, err
 	}

@@ -42,9 +42,9 @@ func (r *rewrites) tell() {
 
 // startExpiring begins to delete what expires, and what has while nobody had the
 // database open.
-func (db *DB) startExpiring(ctx context.Context) {
+func (db *DB) startExpiring() {
 	db.due.rewrites.tell()
-	db.every(ctx, "deletes what has expired", expireEvery, db.due.rewrites.expire, db.expire)
+	db.life.Every("deletes what has expired", expireEvery, db.due.rewrites.expire, db.expire)
 }
 
 // expire deletes the memories that have expired: one commit for each page of rows names
@@ -120,9 +120,9 @@ const (
 
 // startSweeping begins to evict what the policy rules out, a bounded part for each flush and
 // compaction of the store.
-func (db *DB) startSweeping(ctx context.Context) {
+func (db *DB) startSweeping() {
 	next := uint64(0)
-	db.every(ctx, "evicts as the store compacts", sweepEvery, db.due.rewrites.sweep, func(ctx context.Context) (err error) {
+	db.life.Every("evicts as the store compacts", sweepEvery, db.due.rewrites.sweep, func(ctx context.Context) (err error) {
 		if next, err = db.sweep(ctx, next); err != nil {
 			return err
 		}

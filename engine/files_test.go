@@ -36,7 +36,7 @@ func TestFilesAreCounted(t *testing.T) {
 		want += info.Size()
 		return err
 	}))
-	if s.DiskBytes != want || s.Files.Snapshots < 3<<20 || s.Files.Tables == 0 || s.Files.sum() != want {
+	if s.DiskBytes != want || s.Files.Snapshots < 3<<20 || s.Files.Tables == 0 || s.Files.Sum() != want {
 		t.Errorf("%d bytes, %+v; the files have %d", s.DiskBytes, s.Files, want)
 	}
 	noError(t, db.Close())

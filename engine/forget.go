@@ -414,7 +414,7 @@ func (db *DB) trimLog(p *policy.Policy, now time.Time) error {
 		return err
 	}
 	end = min(end, db.points.oldest())
-	held, heldFrom := db.program.feeds.oldest(math.MaxUint64), cutoff-db.changesLag.Milliseconds()
+	held, heldFrom := db.program.feeds.Oldest(math.MaxUint64), cutoff-db.changesLag.Milliseconds()
 	upTo, found, bytes := uint64(0), false, 0
 	lower, upper := db.keys().Span(layout.KindLog)
 	err = kv.Scan(db.store, lower, upper, func(key, value []byte) error {

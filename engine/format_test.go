@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -324,12 +325,12 @@ func logEncoding() encoding {
 // this one.
 func TestGoldenEncodings(t *testing.T) {
 	all := append(keyEncodings(t), valueEncodings(t)...)
-	path := filepath.Join("testdata", fmt.Sprintf("layout%d.golden", layoutVersion))
+	path := filepath.Join("testdata", fmt.Sprintf("layout%d.golden", place.Layout))
 	var encodings []golden.Encoding
 	for _, e := range all {
 		encodings = append(encodings, golden.Encoding{Name: e.name, Bytes: e.bytes})
 	}
-	golden.Compare(t, path, fmt.Sprintf("Encodings of layout %d, see docs/format. Hash seed 0102030405060708, every first generation.", layoutVersion), encodings)
+	golden.Compare(t, path, fmt.Sprintf("Encodings of layout %d, see docs/format. Hash seed 0102030405060708, every first generation.", place.Layout), encodings)
 	for _, e := range all {
 		if e.decode == nil {
 			continue

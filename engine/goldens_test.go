@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/internal/golden"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 )
 
 // oldNames are encodings of older layouts that have another name in today's table,
@@ -39,7 +40,7 @@ func TestOldGoldens(t *testing.T) {
 	for _, e := range append(keyEncodings(t), valueEncodings(t)...) {
 		today[e.name] = e
 	}
-	for layout := 1; layout < layoutVersion; layout++ {
+	for layout := 1; layout < place.Layout; layout++ {
 		t.Run(fmt.Sprint(layout), func(t *testing.T) {
 			old := golden.Read(t, filepath.Join("testdata", fmt.Sprintf("layout%d.golden", layout)))
 			if len(old) == 0 {

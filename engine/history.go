@@ -129,30 +129,11 @@ func (tx *Tx) lifeOf(owner uint32, seq uint64, id string, s memory.Scope) ([]mem
 func (tx *Tx) deathEntry(last *layout.Record, owner uint32, seq uint64, d *died) (e memory.HistoryEntry, err error) {
 	e = tx.entry(last, seq, d.at.Born, d.at.Number, memory.EventDelete, d.At)
 	e.OldText, e.IsDeleted = &last.Text, true
-	e.Reason, e.Policy, e.Into = reasons[d.Reason], d.Policy, d.IntoID
+	e.Reason, e.Policy, e.Into = state.Reasons[d.Reason], d.Policy, d.IntoID
 	if d.Into != 0 {
-		e.Into, err = tx.lastID(owner, d.Into)
+		e.Into, err = tx.state.LastID(owner, d.Into)
 	}
 	return e, err
-}
-
-// lastRecord is the newest record of a memory, which may be gone; nil where there is none.
-func (tx *Tx) lastRecord(owner uint32, seq uint64) (rec *layout.Record, err error) {
-	prefix := tx.state.Keys.Records(owner, seq)
-	err = kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
-		rec, err = layout.DecodeRecord(value)
-		return err
-	})
-	return rec, err
-}
-
-// lastID is the ID of a memory, which may be gone; empty where nothing is known of it.
-func (tx *Tx) lastID(owner uint32, seq uint64) (string, error) {
-	rec, err := tx.lastRecord(owner, seq)
-	if rec == nil || err != nil {
-		return "", err
-	}
-	return rec.ID, nil
 }
 
 // died is a death of a memory, and where it came among the changes.
@@ -187,7 +168,7 @@ func (tx *Tx) deaths(owner uint32, seq uint64) (all []died, err error) {
 	if n := len(all); n > 0 && all[n-1].at.Born >= tx.lastDeath(seq) {
 		return all, nil
 	}
-	d, lsn, number, err := tx.rangeDeath(seq)
+	d, lsn, number, err := tx.state.RangeDeath(seq)
 	if d != nil && lsn <= tx.state.LSN {
 		all = append(all, died{*d, layout.Change{Born: lsn, Number: number}})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -356,7 +357,7 @@ func (db *DB) eviction(ctx context.Context, e *evicted, v *victim) (told Evictio
 		if told.Victim, found, err = tx.shownVictim(v, e.at); err != nil || !found || v.into == 0 {
 			return err
 		}
-		told.Into, err = tx.lastID(v.Owner, v.into)
+		told.Into, err = tx.state.LastID(v.Owner, v.into)
 		return err
 	})
 	return told, found, err
@@ -365,7 +366,7 @@ func (db *DB) eviction(ctx context.Context, e *evicted, v *victim) (told Evictio
 // newHooks checks the hooks and makes what calls them.
 func (db *DB) newHooks(h Hooks) error {
 	if h.Wait < 0 {
-		return fault.Invalid(doingOpen(db.dir), fmt.Sprintf("Hooks.Wait is %v", h.Wait), "give a time above 0, or 0 for a second")
+		return fault.Invalid(place.Opening(db.dir), fmt.Sprintf("Hooks.Wait is %v", h.Wait), "give a time above 0, or 0 for a second")
 	}
 	if h.Wait == 0 {
 		h.Wait = hookWait

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -26,8 +27,7 @@ import (
 type janitor struct {
 	db     *DB
 	signal chan struct{}
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	group  *lifecycle.Group
 
 	// dying is how many documents of death ranges are still to be cleaned up.
 	dying atomic.Int64
@@ -59,23 +59,18 @@ type janitor struct {
 }
 
 func newJanitor(db *DB) *janitor {
-	return &janitor{db: db, signal: make(chan struct{}, 1), sealed: make(chan struct{})}
+	return &janitor{db: db, signal: make(chan struct{}, 1), group: db.life.Group(), sealed: make(chan struct{})}
 }
 
 func (j *janitor) start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	j.cancel = cancel
-	j.db.behind(&j.done, "cleans up", func() {
+	j.group.Go("cleans up", func(ctx context.Context) {
 		defer j.progress(true, nil) // nobody waits for what has ended
 		j.run(ctx)
 	})
 }
 
 func (j *janitor) stop() {
-	if j.cancel != nil {
-		j.cancel()
-	}
-	j.done.Wait()
+	j.group.End()
 	j.progress(true, nil)
 }
 
@@ -217,7 +212,7 @@ func (j *janitor) newPace() pace { return pace{j: j, began: clock.System(), died
 func (p *pace) pause(ctx context.Context, n int) {
 	p.cleaned += int64(n)
 	died := p.j.died.Load()
-	if died-p.died < p.cleaned && p.j.awaited.Load() == 0 && p.j.db.life.gate.busy() {
+	if died-p.died < p.cleaned && p.j.awaited.Load() == 0 && p.j.db.life.Busy() {
 		sleep(ctx, min(paceShare*clock.System().Sub(p.began), paceMost))
 		p.cleaned, p.died = 0, died
 	}

@@ -55,7 +55,7 @@ func TestJanitorBeginsAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	db.janitor.cancel() // what runs by itself
+	db.janitor.group.End() // what runs by itself
 	release()
 	db.janitor.stop()
 	if err := db.janitor.work(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -168,8 +168,7 @@ func TestForgetKeepsOrder(t *testing.T) {
 func TestBusyJanitor(t *testing.T) {
 	db := openTest(t, vfs.NewMem(), Options{})
 	mustStore(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "ada"}, Text: "tea"})
-	db.life.background.stop() // parts look at it, too
-	db.life.background.work.Wait()
+	db.life.EndWork() // parts look at it, too
 	db.lockWait = time.Millisecond
 	db.chunks.busy.Lock()
 	_, err := db.Reset(t.Context())

@@ -215,7 +215,7 @@ func TestCheckFindsOlderVersion(t *testing.T) {
 		}
 		noError(t, db.store.Delete(key, pebble.Sync))
 	}
-	db.janitor.cancel()
+	db.janitor.group.End()
 	db.chunks.busy.Unlock()
 	noError(t, db.Close())
 	db = openTest(t, fs, Options{})

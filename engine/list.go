@@ -32,11 +32,11 @@ type ordering struct {
 	name       string // empty: by seq
 	field      selection.Field
 	descending bool
-	after      *place
+	after      *position
 }
 
-// place is where a memory stands in an order.
-type place struct {
+// position is where a memory stands in an order.
+type position struct {
 	value sortValue
 	layout.Version
 }
@@ -124,7 +124,7 @@ func (o *ordering) begin(q *memory.ListQuery) error {
 	if q.Cursor != "" || o.name != byCreation && o.name != "updated_at" {
 		return fault.Invalid(doingList, "only a list by created_at or updated_at, without a cursor, begins behind a place", "order it so, or leave the place out")
 	}
-	o.after = &place{value: sortValue{kind: sortMissing}}
+	o.after = &position{value: sortValue{kind: sortMissing}}
 	if at := q.Behind.At; !at.IsZero() {
 		o.after.value = sortValueOf(at.UnixMilli(), true)
 	}
@@ -134,7 +134,7 @@ func (o *ordering) begin(q *memory.ListQuery) error {
 
 // compare is the order of two memories: by value, then by seq. Missing values
 // are last in both directions.
-func (o *ordering) compare(a, b *place) int {
+func (o *ordering) compare(a, b *position) int {
 	c := a.value.compare(b.value)
 	if o.descending && a.value.kind != sortMissing && b.value.kind != sortMissing {
 		c = -c
@@ -158,7 +158,7 @@ var cursorEncoding = base64.RawURLEncoding.Strict()
 
 // cursor is the place after which the next page begins, bound to the database and
 // the order, and a checksum of it.
-func (o *ordering) cursor(db *DB, p *place) string {
+func (o *ordering) cursor(db *DB, p *position) string {
 	b := append([]byte{cursorVersion}, db.id[:]...)
 	b = codec.AppendBytes(b, o.name)
 	n := p.value.num
@@ -194,7 +194,7 @@ func (o *ordering) resume(db *DB, cursor string) error {
 	}
 	r := codec.NewReader(b[1+len(db.id) : n])
 	name, descending := r.String(), r.Byte() == 1
-	p := &place{}
+	p := &position{}
 	p.value.kind = sortKind(r.Byte())
 	p.value.num.Integer, p.value.num.Negative = r.Byte() == 1, r.Byte() == 1
 	p.value.num.Float, p.value.num.Magnitude = r.Float64(), r.Uvarint()
@@ -303,7 +303,7 @@ func (tx *Tx) offerAll(ctx context.Context, q *memory.ListQuery, first *firstPla
 			if !row.Visible(tx.state.LSN) || row.Over(tx.state.Now) {
 				continue
 			}
-			p := place{Version: row.Version}
+			p := position{Version: row.Version}
 			if p.value, err = tx.sortValue(first.order, row); err != nil {
 				return err
 			}
@@ -344,13 +344,13 @@ func (tx *Tx) sortValue(o *ordering, row *doctable.Row) (sortValue, error) {
 type firstPlaces struct {
 	most  int
 	order *ordering
-	ps    []place
+	ps    []position
 }
 
 func (f *firstPlaces) Len() int           { return len(f.ps) }
 func (f *firstPlaces) Less(i, j int) bool { return f.order.compare(&f.ps[i], &f.ps[j]) > 0 }
 func (f *firstPlaces) Swap(i, j int)      { f.ps[i], f.ps[j] = f.ps[j], f.ps[i] }
-func (f *firstPlaces) Push(v any)         { f.ps = append(f.ps, v.(place)) }
+func (f *firstPlaces) Push(v any)         { f.ps = append(f.ps, v.(position)) }
 func (f *firstPlaces) Pop() any {
 	p := f.ps[len(f.ps)-1]
 	f.ps = f.ps[:len(f.ps)-1]
@@ -365,7 +365,7 @@ const byCreation = "created_at"
 
 // ends are places in the order that all documents of a page lie between, false where
 // that is not known.
-func (o *ordering) ends(docs *doctable.Table, page uint32) (near, far place, known bool) {
+func (o *ordering) ends(docs *doctable.Table, page uint32) (near, far position, known bool) {
 	switch o.name {
 	case "":
 		near.Seq, far.Seq = docs.SeqsOf(page)
@@ -400,7 +400,7 @@ func (f *firstPlaces) passes(docs *doctable.Table, page uint32) bool {
 	return len(f.ps) >= f.most && f.order.compare(&near, &f.ps[0]) >= 0
 }
 
-func (f *firstPlaces) offer(p place) {
+func (f *firstPlaces) offer(p position) {
 	switch {
 	case f.order.after != nil && f.order.compare(&p, f.order.after) <= 0:
 	case len(f.ps) < f.most:
@@ -411,8 +411,8 @@ func (f *firstPlaces) offer(p place) {
 	}
 }
 
-func (f *firstPlaces) sorted() []place {
-	slices.SortFunc(f.ps, func(a, b place) int { return f.order.compare(&a, &b) })
+func (f *firstPlaces) sorted() []position {
+	slices.SortFunc(f.ps, func(a, b position) int { return f.order.compare(&a, &b) })
 	return f.ps
 }
 

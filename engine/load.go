@@ -2,15 +2,18 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -39,7 +42,7 @@ func (db *DB) load() error {
 		{"what a move left behind", func() error { return db.without("what a move left behind", db.dropStrayPages()) }},
 	} {
 		if err := step.run(); err != nil {
-			return fault.Within(fmt.Sprintf("%s: load %s", doingOpen(db.dir), step.what), store.Error("read the store", err))
+			return fault.Within(fmt.Sprintf("%s: load %s", place.Opening(db.dir), step.what), store.Error("read the store", err))
 		}
 	}
 	return db.Failed()
@@ -167,7 +170,7 @@ func (db *DB) checkSeed() error {
 	})
 	if others > 0 {
 		return &fault.Error{
-			Kind: fault.ErrCorrupt, What: "compare the hash seed", Why: identityName + " is not that of this store",
+			Kind: fault.ErrCorrupt, What: "compare the hash seed", Why: place.Name + " is not that of this store",
 			Do: "restore that file from a backup of the folder, or make a new database of this one: memdbctl rescue",
 		}
 	}
@@ -426,4 +429,41 @@ func decodeForward(b []byte) (*forwardRecord, error) {
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a forward record", Cause: err}
 	}
 	return f, nil
+}
+
+// loadGenerations reads the table, which a new database gets here. Every key
+// depends on it, so a database that has data and no table is damaged.
+func (db *DB) loadGenerations() error {
+	b, closer, err := db.store.Get(layout.GenerationsKey)
+	if errors.Is(err, kv.ErrNotFound) {
+		return db.firstGenerations()
+	}
+	if err == nil {
+		err = errors.Join(db.keys().DecodeGenerations(b), closer.Close())
+	}
+	if store.Unreadable(err) {
+		db.lost("the generations of keys", err)
+		return db.deriveGenerations()
+	}
+	return err
+}
+
+func (db *DB) firstGenerations() error {
+	it, err := db.store.Iter(nil, nil)
+	if err != nil {
+		return err
+	}
+	any := it.First()
+	if err = errors.Join(err, it.Error(), it.Close()); any || store.Unreadable(err) {
+		db.lost("the generations of keys", cmp.Or(err, error(&fault.Error{Kind: fault.ErrCorrupt, What: "read the generations", Why: "they are missing"})))
+		return db.deriveGenerations()
+	}
+	if err != nil {
+		return err
+	}
+	db.keys().FirstGenerations()
+	if db.readOnly {
+		return nil
+	}
+	return db.store.Set(layout.GenerationsKey, db.keys().EncodeGenerations(), pebble.Sync)
 }

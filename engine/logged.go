@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
@@ -75,14 +76,14 @@ func OpenLogged(dir string, l LogOptions, o *Options) (*DB, error) {
 }
 
 func openLogged(dir string, l LogOptions, o *Options, t *tuning) (*DB, error) {
-	if err := inFolder(doingOpen(dir), dir); err != nil {
+	if err := place.InFolder(place.Opening(dir), dir); err != nil {
 		return nil, err
 	}
 	switch {
 	case l.Log == nil:
-		return nil, fault.Invalid(doingOpen(dir), "there is no log", "give one, or open it by Open")
+		return nil, fault.Invalid(place.Opening(dir), "there is no log", "give one, or open it by Open")
 	case o.Archive != nil || o.Durability == Buffered || o.ReadOnly || o.Salvage:
-		return nil, fault.Invalid(doingOpen(dir), "an option does not go with a log, which keeps what is written", "leave out archives, buffered writes, reading alone and salvage")
+		return nil, fault.Invalid(place.Opening(dir), "an option does not go with a log, which keeps what is written", "leave out archives, buffered writes, reading alone and salvage")
 	}
 	if err := ownReplica(t, dir); err != nil {
 		return nil, err
@@ -106,37 +107,37 @@ func openLogged(dir string, l LogOptions, o *Options, t *tuning) (*DB, error) {
 
 // ownReplica has a standby, which is closed, be the folder of the owner.
 func ownReplica(t *tuning, dir string) error {
-	if err := look(t.fs, dir); err != nil {
+	if err := place.Look(t.fs, dir); err != nil {
 		return err
 	}
-	id, err := readIdentity(t.fs, dir)
+	id, err := place.Read(t.fs, dir)
 	if err != nil || id == nil || !id.Replica {
 		return err
 	}
 	if !id.Logged {
-		return fault.Invalid(doingOpen(dir), "it is a replica that follows no log", "promote it: memdbctl replica promote DIR")
+		return fault.Invalid(place.Opening(dir), "it is a replica that follows no log", "promote it: memdbctl replica promote DIR")
 	}
-	held, err := fsys.LockDir(t.fs, dir, holder(clock.System()))
+	held, err := place.Lock(t.fs, dir, clock.System(), false)
 	if err != nil {
-		return lockError(dir, err)
+		return err
 	}
 	id.Replica = false
-	return errors.Join(fault.Within(doingOpen(dir), id.write(t.fs, dir)), held.Close())
+	return errors.Join(fault.Within(place.Opening(dir), id.Write(t.fs, dir)), held.Close())
 }
 
 // refuseLogged refuses to write into the folder of a database over a log otherwise than by that, and to make one
 // of a database that has no log.
-func refuseLogged(id *identity, dir string, readOnly bool, l *overLog) error {
+func refuseLogged(id *place.Identity, dir string, readOnly bool, l *overLog) error {
 	switch {
 	case readOnly || id.Logged == (l != nil):
 		return nil
 	case id.Logged:
 		return &fault.Error{
-			Kind: fault.ErrReadOnly, What: doingOpen(dir), Why: "it is the folder of a shard of a cluster, which is what the log of the shard comes to",
+			Kind: fault.ErrReadOnly, What: place.Opening(dir), Why: "it is the folder of a shard of a cluster, which is what the log of the shard comes to",
 			Do: "to write, ask a memdbd of the cluster; to look into it while no memdbd runs there, open it to be read alone",
 		}
 	}
-	return &fault.Error{Kind: fault.ErrMismatch, What: doingOpen(dir), Why: "it is a database without a log", Do: "name another folder; its memories come into a cluster by memdbctl cluster import"}
+	return &fault.Error{Kind: fault.ErrMismatch, What: place.Opening(dir), Why: "it is a database without a log", Do: "name another folder; its memories come into a cluster by memdbctl cluster import"}
 }
 
 // overLog is the log of a database, for its store.
@@ -147,8 +148,7 @@ type overLog struct {
 	// erased: see LogOptions.
 	erased func()
 	db     *DB
-	stop   context.CancelFunc
-	work   sync.WaitGroup // what sends
+	work   *lifecycle.Group // what sends; nil before it begins
 }
 
 var _ store.Log = (*overLog)(nil)
@@ -158,7 +158,7 @@ func (l *overLog) Mark() []byte { return l.log.Mark().Encode() }
 
 // Send implements store.Log.
 func (l *overLog) Send(ctx context.Context, batches []store.Written) error {
-	return l.log.Append(ctx, batchesFrame(timelineOf(l.db.store), batches))
+	return l.log.Append(ctx, batchesFrame(shipping.Timeline(l.db.store), batches))
 }
 
 // batchesFrame is the frame of batches that follow each other.
@@ -177,9 +177,8 @@ func (db *DB) beginLog(fresh bool) error {
 	if _, err := db.store.Sent(fresh); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	l.stop = cancel
-	db.behind(&l.work, "sends to the log", func() { db.store.RunLog(ctx) })
+	l.work = db.life.Group()
+	l.work.Go("sends to the log", db.store.RunLog)
 	return nil
 }
 
@@ -189,14 +188,14 @@ func (db *DB) beginTime() error {
 		return nil
 	}
 	snap := db.store.NewSnapshot()
-	_, at, err := newestLogged(db.keys(), snap)
-	db.logged.floor.Store(at)
+	newest, err := shipping.Newest(db.keys(), snap)
+	db.logged.floor.Store(newest.Time)
 	return errors.Join(err, snap.Close())
 }
 
 // startLog has what nobody waits for sent, too, once everything else runs.
-func (db *DB) startLog(ctx context.Context) {
-	db.every(ctx, "sends to the log", sendEvery, nil, func(context.Context) error {
+func (db *DB) startLog() {
+	db.life.Every("sends to the log", sendEvery, nil, func(context.Context) error {
 		if n, _, late := db.store.Unsent(); n > 0 && !late {
 			if err := cmp.Or(db.syncer.Wait(db.syncer.Newest()), db.store.SyncLog(nil)); err != nil {
 				return err
@@ -220,9 +219,8 @@ func (db *DB) endLog() (err error) {
 
 // end ends what is sent.
 func (l *overLog) end() {
-	if l != nil && l.stop != nil {
-		l.stop()
-		l.work.Wait()
+	if l != nil && l.work != nil {
+		l.work.End()
 	}
 }
 
@@ -267,27 +265,39 @@ func (db *DB) WriteBase(ctx context.Context, write func(*wal.Frame) error) (m Lo
 	if err := db.store.SyncLog(nil); err != nil {
 		return m, f, err
 	}
-	lsn, at, err := newestLogged(db.keys(), snap)
+	newest, err := shipping.Newest(db.keys(), snap)
 	if err != nil {
 		return m, f, err
 	}
-	if m, err = markOf(snap); err != nil {
+	if m, err = shipping.Mark(snap); err != nil {
 		return m, f, err
 	}
-	b := newBaseWriter(db, number, lsn, at, write)
-	err = b.all(ctx, snap)
-	return m, b.frame, err
+	f, err = shipping.NewBase(db.store, number, newest, write).Write(ctx, snap)
+	return m, f, err
 }
 
-// markOf is the mark of a state.
-func markOf(r kv.Reader) (LogMark, error) {
-	b, closer, err := r.Get(layout.LogMarkKey)
-	if errors.Is(err, kv.ErrNotFound) {
-		return LogMark{}, nil
-	}
+// NewestCommit is the newest commit in a batch of a frame and when it was made, in Unix milliseconds; 0 and 0 if the
+// batch has none.
+func NewestCommit(batch []byte) (lsn uint64, at int64) { return shipping.NewestCommit(batch) }
+
+// Digest is what two copies of one log have in common when they have applied the same batches of it.
+type Digest = shipping.Digest
+
+// Digest reads everything that a database over a log has, as of now, and returns once its log has that, too.
+func (db *DB) Digest(ctx context.Context) (d Digest, err error) {
+	const doing = "read all of the database"
+	release, err := db.enter(doing)
 	if err != nil {
-		return LogMark{}, store.Error("read how far the log was applied", err)
+		return d, err
 	}
-	m, err := layout.DecodeLogMark(b)
-	return m, errors.Join(err, closer.Close())
+	defer release()
+	if db.logged == nil {
+		return d, fault.Invalid(doing, "it has no log that it could be compared with", "use check")
+	}
+	snap, number := db.store.Numbering()
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	if err := db.store.SyncLog(nil); err != nil {
+		return d, err
+	}
+	return shipping.DigestOf(ctx, snap, number)
 }

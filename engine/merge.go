@@ -403,7 +403,7 @@ func (tx *Tx) survivor(owner uint32, seq uint64) (into uint64, id string, lives 
 				return 0, id, false, err
 			}
 		}
-		if id, err = tx.lastID(owner, into); err != nil {
+		if id, err = tx.state.LastID(owner, into); err != nil {
 			return into, id, false, err
 		}
 		if l, lives := tx.at(into); lives {
@@ -421,7 +421,7 @@ func (tx *Tx) hadID(owner uint32, id string) (seq uint64, err error) {
 		return l.Seq, err
 	}
 	err = tx.lives(owner, id, func(of uint64) error {
-		last, err := tx.lastID(owner, of)
+		last, err := tx.state.LastID(owner, of)
 		if err == nil && last == id {
 			seq = max(seq, of)
 		}

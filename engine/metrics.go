@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/metrics"
 )
@@ -41,7 +42,7 @@ func (m *meters) stage(name string, took time.Duration) {
 // Metrics are what the database has counted since it was opened, and gauges of now. It reads no
 // file. metrics.WritePrometheus writes them for Prometheus.
 func (db *DB) Metrics() metrics.Metrics {
-	c, s := &db.life.meters, db.store.Metrics()
+	c, s := &db.meters, db.store.Metrics()
 	out := metrics.Metrics{
 		LSN:       db.LSN(),
 		Commits:   metrics.Commits{Count: c.commits.Load(), Batches: c.batches.Load(), Apply: c.apply.Read(), Sync: c.sync.Read()},
@@ -60,7 +61,7 @@ func (db *DB) Metrics() metrics.Metrics {
 			out.Recall.Stages[name] = d
 		}
 	}
-	for i, reason := range reasons {
+	for i, reason := range state.Reasons {
 		if reason != "" {
 			out.Evictions[string(reason)] = c.gone[i].Load()
 		}
@@ -69,7 +70,7 @@ func (db *DB) Metrics() metrics.Metrics {
 		out.Index.UnlinkedVectors += spaceInfo(sp).Unlinked
 	}
 	out.Caches.EmbeddingBytes, _ = db.memoryShares()
-	out.Changes = db.program.feeds.metrics(out.LSN)
+	out.Changes = db.program.feeds.Metrics(out.LSN)
 	for _, a := range db.Archives() {
 		of := metrics.Archive{LSN: a.LSN, LagSeconds: (time.Duration(a.LagMS) * time.Millisecond).Seconds(), UnsentBytes: a.UnsentBytes, Segments: a.Segments}
 		if a.Failing != nil {
@@ -83,17 +84,9 @@ func (db *DB) Metrics() metrics.Metrics {
 	return out
 }
 
-// metrics are those of the readers of changes, as of an LSN.
-func (fs *feeds) metrics(lsn uint64) metrics.Changes {
-	oldest := fs.oldest(lsn + 1)
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	return metrics.Changes{Readers: len(fs.mu.running), Behind: lsn + 1 - oldest}
-}
-
 // wentFor counts memories that a commit takes, once it is applied.
 func (tx *Tx) wentFor(why layout.Reason, n int) {
-	gone := &tx.db.life.meters.gone[why]
+	gone := &tx.db.meters.gone[why]
 	tx.onApplied(func(uint64) error {
 		gone.Add(uint64(n))
 		return nil
@@ -103,7 +96,7 @@ func (tx *Tx) wentFor(why layout.Reason, n int) {
 // synced counts a sync of the log that began at a time.
 func (db *DB) synced(began time.Time) {
 	took := clock.System().Sub(began)
-	db.life.meters.sync.Observe(took)
+	db.meters.sync.Observe(took)
 	db.slow("sync", took)
 }
 
@@ -130,7 +123,7 @@ func (db *DB) wrote(began, applied time.Time) {
 
 // recalled counts a recall that began at a time and was embedded at another.
 func (db *DB) recalled(began, embedded time.Time, of []memory.Stage, err error) {
-	c := &db.life.meters
+	c := &db.meters
 	took := clock.System().Sub(began)
 	c.recall.Observe(took)
 	if err != nil {

@@ -12,39 +12,21 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/backups"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/replication"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
-
-func doingOpen(dir string) string { return "open " + dir }
-
-// fullError says that a database could not be opened for want of space, where that is
-// why.
-func fullError(dir string, err error) error {
-	if !fsys.IsFull(err) {
-		return err
-	}
-	return &fault.Error{
-		Kind: fault.ErrDiskFull, What: doingOpen(dir), Why: "the disk is full", Cause: firstFailure(err),
-		Do: "make room on the disk; to read meanwhile, open it with ReadOnly",
-	}
-}
-
-// firstFailure is what the file system's seam met first, or else the error itself.
-func firstFailure(err error) error {
-	if failure, ok := errors.AsType[*fsys.Failure](err); ok {
-		return failure
-	}
-	return err
-}
 
 // Open opens the database in a folder, and creates it where the folder is missing
 // or empty. nil options are the zero options.
@@ -73,7 +55,7 @@ func Open(dir string, o *Options) (*DB, error) {
 
 // openEither opens a folder or a file.
 func openEither(path string, o *Options, t *tuning) (*DB, error) {
-	one, err := isFile(t.fs, path)
+	one, err := place.IsFile(t.fs, path)
 	if err != nil {
 		return nil, err
 	}
@@ -103,37 +85,35 @@ func OpenMemory(o *Options) (*DB, error) {
 
 func open(dir string, o *Options, t *tuning) (*DB, error) {
 	db, base := newDB(dir, o, t)
-	if err := look(base, dir); err != nil {
+	if err := place.Look(base, dir); err != nil {
 		return nil, err
 	}
-	if err := refuse(base, dir); err != nil && !db.mayMend(err) {
+	if err := place.Refuse(base, dir); err != nil && !db.mayMend(err) {
 		return nil, err
 	}
-	if err := refuseReplica(base, dir, o); err != nil {
-		return nil, err
+	if !o.ReadOnly {
+		if err := replication.Refuse(base, dir); err != nil {
+			return nil, err
+		}
 	}
 	if o.Schedule != nil {
 		if err := o.Schedule.Check(); err != nil {
-			return nil, fault.Within(doingOpen(dir), err)
+			return nil, fault.Within(place.Opening(dir), err)
 		}
 	}
 	if err := db.newHooks(o.Hooks); err != nil {
 		return nil, err
 	}
 	if o.ReadOnly {
-		if err := mustExist(base, dir); err != nil {
+		if err := place.MustExist(base, dir); err != nil {
 			return nil, err
 		}
-	} else if err := makeDir(base, dir); err != nil {
-		return nil, fullError(dir, err)
+	} else if err := place.MakeDir(base, dir); err != nil {
+		return nil, place.FullError(dir, err)
 	}
-	lock := fsys.LockDir
-	if o.ReadOnly {
-		lock = fsys.LockDirShared
-	}
-	held, err := lock(base, dir, holder(db.clock()))
+	held, err := place.Lock(base, dir, db.clock(), o.ReadOnly)
 	if err != nil {
-		return nil, lockError(dir, err)
+		return nil, err
 	}
 	db.held = held
 	if mode, wide := fsys.Wide(base, dir); wide {
@@ -141,23 +121,14 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 	}
 	if err := db.open(base, o); err != nil {
 		if locked, is := errors.AsType[*fsys.LockedError](err); is {
-			err = lockError(dir, locked)
+			err = place.LockError(dir, locked)
 		}
-		return nil, errors.Join(fullError(dir, err), held.Close())
+		return nil, errors.Join(place.FullError(dir, err), held.Close())
 	}
 	if err := db.stayInPlace(base, dir, fsys.LockName, store.LockName); err != nil {
-		return nil, errors.Join(fault.Within(doingOpen(dir), err), db.Close())
+		return nil, errors.Join(fault.Within(place.Opening(dir), err), db.Close())
 	}
 	return db, nil
-}
-
-// mustExist refuses a folder without a database.
-func mustExist(base vfs.FS, dir string) error {
-	id, err := readIdentity(base, dir)
-	if id == nil && err == nil {
-		err = &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "there is no database in this folder", Do: "open it without ReadOnly, which makes one"}
-	}
-	return err
 }
 
 func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
@@ -175,8 +146,10 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.tables.Names, db.tables.Fields = state.NewNames(), state.NewFields()
 	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
-	db.life.gate.idle.L = &db.life.gate.mu
-	db.life.copying = ctxlock.New()
+	db.life, db.copying = lifecycle.New(func(err error) { db.store.Fail(err) }, db.report), ctxlock.New()
+	db.archives = backups.NewArchives((*backupHost)(db), backups.Config{
+		First: o.ArchiveFirst, Unsent: t.unsent, LastSend: t.lastArchive, Logger: db.logger, Work: db.life.Group(),
+	})
 	if t.logged != nil {
 		t.logged.db = db
 	}
@@ -211,7 +184,6 @@ func newConfig(o *Options, t *tuning) config {
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
 		lockWait: o.LockWait, changesLag: cmp.Or(o.MaxChangesLag, changesHold), slowAfter: o.SlowAfter, budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
 		mends: t.mends, logged: t.logged, follows: t.follows, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast),
-		unsent: t.unsentShare(), lastArchive: cmp.Or(t.lastArchive, lastArchive),
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -230,22 +202,6 @@ func newConfig(o *Options, t *tuning) config {
 	return c
 }
 
-func lockError(dir string, err error) error {
-	if locked, ok := errors.AsType[*fsys.LockedError](err); ok {
-		return &fault.Error{
-			Kind: fault.ErrLocked, What: doingOpen(dir), Why: locked.Error(),
-			Do: "close it there, or wait; a program can let memdbctl in (docs/cli.md)", Cause: nil,
-		}
-	}
-	if fsys.Unwritable(err) {
-		return &fault.Error{
-			Kind: fault.ErrReadOnly, What: doingOpen(dir), Why: "its folder cannot be written", Cause: err,
-			Do: "to read, open it with ReadOnly; to write, see who may write there, or copy it to another place",
-		}
-	}
-	return fault.Within(doingOpen(dir), err)
-}
-
 // open does all of Open that the folder's lock protects.
 func (db *DB) open(base vfs.FS, o *Options) error {
 	id, err := db.identify(base, o)
@@ -258,7 +214,7 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 	if err := db.become(id, o); err != nil {
 		return err
 	}
-	timeline, err := id.timeline(base, db.dir)
+	timeline, err := id.TimelineIn(base, db.dir)
 	if err != nil {
 		return err
 	}
@@ -269,21 +225,20 @@ func (db *DB) open(base vfs.FS, o *Options) error {
 }
 
 // become sets up what depends on the identity alone.
-func (db *DB) become(id *identity, o *Options) error {
+func (db *DB) become(id *place.Identity, o *Options) error {
 	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
 	if err != nil {
-		return &fault.Error{Kind: fault.ErrFailed, What: doingOpen(db.dir), Cause: err}
+		return &fault.Error{Kind: fault.ErrFailed, What: place.Opening(db.dir), Cause: err}
 	}
 	db.tables.NewestKeys.Store(keys)
 	if db.id, err = uuid.Parse(id.Settings.ID); err != nil {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " holds no ID", Cause: err, Do: identityWayOn}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: place.Opening(db.dir), Why: place.Name + " holds no ID", Cause: err, Do: place.WayOn}
 	}
 	return db.configure(id, o)
 }
 
 // launch loads from the store, which is open, and closes it where that fails.
-func (db *DB) launch(id *identity, o *Options) error {
-	db.archives.closing = make(chan struct{})
+func (db *DB) launch(id *place.Identity, o *Options) error {
 	begin := db.beginArchive
 	if db.logged != nil {
 		begin = func(_ *Options, fresh bool) error { return db.beginLog(fresh) }
@@ -307,10 +262,10 @@ func (db *DB) mayMend(err error) bool {
 
 // identify reads what the folder says of the database, creates one in a folder without, and
 // restores what is damaged if Salvage may.
-func (db *DB) identify(base vfs.FS, o *Options) (*identity, error) {
-	id, err := readIdentity(base, db.dir)
+func (db *DB) identify(base vfs.FS, o *Options) (*place.Identity, error) {
+	id, err := place.Read(base, db.dir)
 	if id == nil && err == nil {
-		if err = refuse(base, db.dir); err == nil {
+		if err = place.Refuse(base, db.dir); err == nil {
 			return db.create(base, o)
 		}
 	}
@@ -321,8 +276,8 @@ func (db *DB) identify(base vfs.FS, o *Options) (*identity, error) {
 }
 
 // create marks the folder as that of a new database.
-func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
-	id, err := newIdentity(o, db.clock())
+func (db *DB) create(base vfs.FS, o *Options) (*place.Identity, error) {
+	id, err := place.New(o.Language, o.IndexedText, db.clock())
 	if err != nil {
 		return nil, err
 	}
@@ -332,19 +287,19 @@ func (db *DB) create(base vfs.FS, o *Options) (*identity, error) {
 	}
 	id.Settings.Analyzer = db.tables.Words.Analyzer.Load().Fingerprint()
 	id.Settings.LexicalModel = db.spaces.Lexical.Model.Model()
-	if err := id.write(base, db.dir); err != nil {
+	if err := id.Write(base, db.dir); err != nil {
 		return nil, fault.Within("create "+db.dir, err)
 	}
 	return id, nil
 }
 
 // configure sets up what the text is analysed with.
-func (db *DB) configure(id *identity, o *Options) (err error) {
+func (db *DB) configure(id *place.Identity, o *Options) (err error) {
 	// What is stored was once valid.
 	damaged := func(what string, err error) error {
 		return &fault.Error{
-			Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Why: identityName + " is damaged: its " + what + " cannot be", Cause: err,
-			Do: identityWayOn,
+			Kind: fault.ErrCorrupt, What: place.Opening(db.dir), Why: place.Name + " is damaged: its " + what + " cannot be", Cause: err,
+			Do: place.WayOn,
 		}
 	}
 	language := cmp.Or(o.Language, id.Settings.Language)
@@ -353,7 +308,7 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 		if o.Language == "" {
 			return damaged("language", err)
 		}
-		return fault.Invalid(doingOpen(db.dir), err.Error(), "choose one of them")
+		return fault.Invalid(place.Opening(db.dir), err.Error(), "choose one of them")
 	}
 	db.tables.Words.Analyzer.Store(analyzer)
 	db.english = o.Language == analysis.English
@@ -373,22 +328,22 @@ func (db *DB) configure(id *identity, o *Options) (err error) {
 }
 
 // start loads the state and begins the background work.
-func (db *DB) start(id *identity, o *Options) error {
+func (db *DB) start(id *place.Identity, o *Options) error {
 	if err := db.load(); err != nil {
 		return err
 	}
 	if err := cmp.Or(db.proveLSN(), db.beginTime()); err != nil {
 		return err
 	}
-	changed, err := id.adopt(db.dir, o, db.writer.next.Seq == 0)
+	changed, err := id.Adopt(db.dir, o.Language, o.IndexedText, db.writer.next.Seq == 0)
 	if err != nil {
 		return err
 	}
 	if !id.Created {
 		id.Created, changed = true, true
 	}
-	if id.Layout < layoutVersion { // what an older one wrote is read as it is
-		id.Layout, id.Settings.Layout, changed = layoutVersion, layoutVersion, true
+	if id.Layout < place.Layout { // what an older one wrote is read as it is
+		id.Layout, id.Settings.Layout, changed = place.Layout, place.Layout, true
 	}
 	fingerprint := db.tables.Words.Analyzer.Load().Fingerprint()
 	if id.Settings.Analyzer != fingerprint && db.writer.next.Seq == 0 {
@@ -420,7 +375,7 @@ func (db *DB) start(id *identity, o *Options) error {
 	}
 	if !db.readOnly {
 		if err := db.without("notes without a number", db.numberNotes(context.Background())); err != nil {
-			return fault.Within(doingOpen(db.dir), err)
+			return fault.Within(place.Opening(db.dir), err)
 		}
 	}
 	if db.logged != nil {
@@ -428,17 +383,15 @@ func (db *DB) start(id *identity, o *Options) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	db.life.background.stop, db.life.background.ctx = cancel, ctx
-	db.behind(&db.life.background.work, "links vectors", func() { db.spaces.Linker.Run(ctx) })
+	db.life.Go("links vectors", db.spaces.Linker.Run)
 	if !db.readOnly {
-		db.startWriting(ctx, o)
+		db.startWriting(o)
 	}
 	return nil
 }
 
 // adopted writes what a database is now, where that has changed.
-func (db *DB) adopted(id *identity, changed bool) error {
+func (db *DB) adopted(id *place.Identity, changed bool) error {
 	if db.readOnly {
 		return nil
 	}
@@ -449,7 +402,7 @@ func (db *DB) adopted(id *identity, changed bool) error {
 	if changed {
 		keep = db.keepIdentity
 	}
-	return fault.Within(doingOpen(db.dir), keep(id))
+	return fault.Within(place.Opening(db.dir), keep(id))
 }
 
 // proveLSN holds the newest commit against the mark beside the store. The files of the store
@@ -461,7 +414,7 @@ func (db *DB) proveLSN() error {
 	}
 	damage := errors.New(missingCommits(db.writer.applied, marked))
 	if !db.salvage || db.readOnly {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doingOpen(db.dir), Cause: damage, Do: store.WayOn}
+		return &fault.Error{Kind: fault.ErrCorrupt, What: place.Opening(db.dir), Cause: damage, Do: store.WayOn}
 	}
 	db.opening.mended = append(db.opening.mended, damage.Error())
 	return db.store.GoBackTo(db.writer.applied)
@@ -482,54 +435,54 @@ func (db *DB) resume() {
 }
 
 // startWriting begins the background work of a database that is not only read.
-func (db *DB) startWriting(ctx context.Context, o *Options) {
-	db.startArchive()
+func (db *DB) startWriting(o *Options) {
+	db.archives.Start()
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written
-	db.behind(&db.life.background.work, "reads the keys of memories", func() {
+	db.life.Go("reads the keys of memories", func(ctx context.Context) {
 		if err := db.fillWritten(ctx, snap); err != nil && ctx.Err() == nil {
 			db.logger.Warn("every store will look for a duplicate in the store", "error", err)
 		}
 	})
-	db.every(ctx, "writes access counts", touchEvery, db.touched.full, db.FlushTouches)
-	db.every(ctx, "marks the logs", markEvery, nil, func(context.Context) error {
+	db.life.Every("writes access counts", touchEvery, db.touched.full, db.FlushTouches)
+	db.life.Every("marks the logs", markEvery, nil, func(context.Context) error {
 		db.reached()
 		return db.store.MarkLogs()
 	})
-	db.every(ctx, "erases", eraseEvery, atOnce(), db.goOnErasing)
+	db.life.Every("erases", eraseEvery, lifecycle.AtOnce(), db.goOnErasing)
 	if db.expiring {
-		db.startExpiring(ctx)
+		db.startExpiring()
 	}
-	db.startParts(ctx)
+	db.startParts()
 	if db.logged != nil {
-		db.startLog(ctx)
+		db.startLog()
 	}
 	if db.program.hooks.Evicted != nil {
-		db.behind(&db.life.background.work, "tells of evictions", func() { db.runObserver(ctx) })
+		db.life.Go("tells of evictions", db.runObserver)
 	}
 	if o.KeepCaps {
-		db.startCaps(ctx)
+		db.startCaps()
 	}
 	if o.EvictOnCompaction {
-		db.startSweeping(ctx)
+		db.startSweeping()
 	}
 	var forgot time.Time
-	db.every(ctx, "forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
+	db.life.Every("forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
 	var dead deadness
-	db.every(ctx, "compacts", compactEvery, db.due.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
+	db.life.Every("compacts", compactEvery, db.due.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
 	db.due.tellTrash()
-	db.every(ctx, "empties the trash", trashEvery, db.due.look, db.emptyTrash)
+	db.life.Every("empties the trash", trashEvery, db.due.look, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule
 		// At once, too: many a program is never open for as long as that.
-		db.every(ctx, "evicts and consolidates", scheduleEvery, atOnce(), func(ctx context.Context) error { return db.keepSchedule(ctx, s) })
+		db.life.Every("evicts and consolidates", scheduleEvery, lifecycle.AtOnce(), func(ctx context.Context) error { return db.keepSchedule(ctx, s) })
 	}
 	if o.EmbedInBackground && db.embedder != nil {
-		db.every(ctx, "embeds memories", embedEvery, nil, db.embedBehind)
+		db.life.Every("embeds memories", embedEvery, nil, db.embedBehind)
 	}
 	if db.durability == Buffered {
-		db.every(ctx, "syncs", bufferedSync, nil, func(context.Context) error {
+		db.life.Every("syncs", bufferedSync, nil, func(context.Context) error {
 			return db.syncer.Wait(db.syncer.Newest())
 		})
 	}
@@ -538,6 +491,9 @@ func (db *DB) startWriting(ctx context.Context, o *Options) {
 // markEvery is how often it is written down how much of the log is on disk: damage that
 // takes what was acknowledged longer ago is noticed.
 const markEvery = time.Second
+
+// changesHold is Options.MaxChangesLag where that is not given.
+const changesHold = time.Hour
 
 // bufferedSync is how often a Buffered database syncs: what a crash may lose.
 const bufferedSync = 100 * time.Millisecond
@@ -551,14 +507,14 @@ func (db *DB) checkModel() error {
 	}
 	if s.Dim != db.embedder.Dim() {
 		return &fault.Error{
-			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
+			Kind: fault.ErrMismatch, What: place.Opening(db.dir),
 			Why: fmt.Sprintf("its vectors have %d dimensions, those of %s have %d", s.Dim, db.embedder.Model(), db.embedder.Dim()),
 			Do:  "use the embedder that made them, or make vectors anew with Reembed",
 		}
 	}
 	if s.Model != "" && s.Model != db.embedder.Model() {
 		return &fault.Error{
-			Kind: fault.ErrMismatch, What: doingOpen(db.dir),
+			Kind: fault.ErrMismatch, What: place.Opening(db.dir),
 			Why: fmt.Sprintf("its vectors were made by %s, not by %s", s.Model, db.embedder.Model()), Do: "use the embedder that made them, or make vectors anew with Reembed",
 		}
 	}

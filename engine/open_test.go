@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -133,21 +134,21 @@ func TestOpenRefuses(t *testing.T) {
 		want  error
 	}{
 		{"newer layout", func(t *testing.T, fs vfs.FS) {
-			id, err := readIdentity(fs, "db")
+			id, err := place.Read(fs, "db")
 			if err != nil {
 				t.Fatal(err)
 			}
 			id.Layout = 99
-			if err := id.write(fs, "db"); err != nil {
+			if err := id.Write(fs, "db"); err != nil {
 				t.Fatal(err)
 			}
 		}, fault.ErrNewerLayout},
-		{"another layout", edit(fmt.Sprintf(`"layout": %d`, layoutVersion), `"layout": 99`), fault.ErrCorrupt},
+		{"another layout", edit(fmt.Sprintf(`"layout": %d`, place.Layout), `"layout": 99`), fault.ErrCorrupt},
 		{"damaged JSON", edit(`{`, `[`), fault.ErrCorrupt},
 		{"other magic", edit(`"memdb"`, `"other"`), fault.ErrCorrupt},
 		{"empty identity", truncate("db/memdb.json", 0), fault.ErrCorrupt},
 		{"half an identity", truncate("db/memdb.json", 40), fault.ErrCorrupt},
-		{"no layout", edit(fmt.Sprintf(`"layout": %d`, layoutVersion), `"layout": 0`), fault.ErrCorrupt},
+		{"no layout", edit(fmt.Sprintf(`"layout": %d`, place.Layout), `"layout": 0`), fault.ErrCorrupt},
 		{"hash seed of another database", func(t *testing.T, fs vfs.FS) {
 			b := regexp.MustCompile(`"hash_seed": "\d+"`).ReplaceAll(readAll(t, fs, "db/memdb.json"), []byte(`"hash_seed": "42"`))
 			writeAll(t, fs, "db/memdb.json", b)
@@ -469,10 +470,14 @@ func TestSettings(t *testing.T) {
 			return
 		}
 		s := db.Settings()
-		if s.Language != language || s.Layout != layoutVersion || s.ID == "" {
+		if s.Language != language || s.Layout != place.Layout || s.ID == "" {
 			t.Errorf("settings %+v", s)
 		}
-		equalSlices(t, "indexed", fieldNames(s.IndexedText), fields)
+		var indexed []string
+		for _, f := range s.IndexedText {
+			indexed = append(indexed, f.Field)
+		}
+		equalSlices(t, "indexed", indexed, fields)
 		closeTest(t, db)
 	}
 	name, tag := []memory.IndexedField{{Field: "name", Weight: 1}}, []memory.IndexedField{{Field: "metadata.tag", Weight: 2}}
@@ -513,7 +518,7 @@ func TestCloseKeepsTouches(t *testing.T) {
 	closed := make(chan error, 1)
 	closing := func() {
 		go func() { closed <- db.Close() }()
-		for !db.life.gate.isClosed() {
+		for !db.life.Closed() {
 			time.Sleep(time.Millisecond)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
-	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/host"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
@@ -263,8 +262,3 @@ func (db *DB) scopesShare() int64 { return db.budget / 32 }
 
 // textShare is what the pages of the text index get of the memory budget.
 func (db *DB) textShare() int64 { return db.budget / 4 }
-
-func holder(now time.Time) fsys.Holder {
-	pid, program, machine := host.Process()
-	return fsys.Holder{PID: pid, Program: program, Host: machine, Since: now}
-}

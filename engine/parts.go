@@ -95,14 +95,14 @@ func (db *DB) loadParts() error {
 }
 
 // startParts begins the work that parts do now and then.
-func (db *DB) startParts(ctx context.Context) {
+func (db *DB) startParts() {
 	for _, p := range db.parts {
 		if w, ok := p.(part.Worker); ok {
 			var signal <-chan struct{}
 			if _, ok := p.(part.Mourner); ok {
 				signal = db.janitor.mourner()
 			}
-			db.every(ctx, "works on "+p.Name(), w.Every(), signal, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
+			db.life.Every("works on "+p.Name(), w.Every(), signal, func(ctx context.Context) error { return w.Work(ctx, runner{db: db}) })
 		}
 	}
 }

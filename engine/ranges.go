@@ -153,43 +153,6 @@ func (tx *Tx) bornInScope(s memory.Scope) (docs *roaring.Bitmap, n int, err erro
 	return docs, n, nil
 }
 
-// rangeDeath finds the death range that a memory without an entry died of.
-func (tx *Tx) rangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
-	lower, upper := tx.state.Keys.Span(layout.KindRange)
-	s := tx.db.tables.Docs.Seq(seq)
-	if s == nil {
-		return nil, 0, 0, nil
-	}
-	doc := s.Doc.Load() - 1
-	if doc == doctable.None {
-		return nil, 0, 0, nil
-	}
-	row := tx.db.tables.Docs.Of(doc, seq)
-	if row == nil { // released: the snapshot is from after the clean-up, which wrote an entry
-		return nil, 0, 0, nil
-	}
-	var found *layout.Death
-	var lsn uint64
-	var change uint32
-	err := kv.Scan(tx.state.Reader, lower, upper, func(key, value []byte) error {
-		d, err := layout.DecodeRange(tx.state.Keys, key, value)
-		if err != nil || d.LSN != row.Died.Load() {
-			return err
-		}
-		if found != nil { // the first one that covers it killed it
-			return nil
-		}
-		rec, err := tx.state.Record(row.Version)
-		if err != nil || !d.Covers(doc, row.Version, rec.Scope) {
-			return err
-		}
-		found = &layout.Death{At: d.At, Born: row.Born, Change: row.Change, Cause: d.CauseOf(doc)}
-		lsn, change = d.LSN, d.Change
-		return nil
-	})
-	return found, lsn, change, err
-}
-
 const doingClean = "clean up what died"
 
 // cleanBatch bounds the commits of the clean-up: small enough not to delay a

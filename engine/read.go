@@ -17,13 +17,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/notes"
 )
 
-// reasons are the words by the numbers that stand for them in the store.
-var reasons = [layout.Reasons]memory.Reason{
-	layout.ReasonScope: memory.ReasonScope, layout.ReasonAge: memory.ReasonAge, layout.ReasonConfidence: memory.ReasonConfidence,
-	layout.ReasonCap: memory.ReasonCap, layout.ReasonExpired: memory.ReasonExpired, layout.ReasonPruned: memory.ReasonPruned,
-	layout.ReasonMerged: memory.ReasonMerged, layout.ReasonCaller: memory.ReasonCaller,
-}
-
 // memoryOf turns the record into what a caller sees; stats and vectors are added by
 // the transaction.
 func memoryOf(r *layout.Record, seq uint64) (memory.Memory, error) {

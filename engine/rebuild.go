@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -470,7 +471,7 @@ func (db *DB) noteAnalyzer() error {
 	id := *db.identity
 	id.Settings.Analyzer = fingerprint
 	if err := db.keepIdentity(&id); err != nil {
-		return fault.Within("note the analyzer in "+identityName, err)
+		return fault.Within("note the analyzer in "+place.Name, err)
 	}
 	db.setIdentity(&id)
 	return nil
@@ -559,7 +560,7 @@ func (db *DB) moveAnalyzer(ctx context.Context) error {
 		id.Settings.Analyzer = moving + id.Settings.Analyzer
 	}
 	if err := db.keepIdentity(&id); err != nil {
-		return fault.Within("note the language in "+identityName, err)
+		return fault.Within("note the language in "+place.Name, err)
 	}
 	db.setIdentity(&id)
 	db.tables.Words.Analyzer.Store(newest)

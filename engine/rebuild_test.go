@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -406,13 +407,13 @@ func TestRebuildNotesAnalyzer(t *testing.T) {
 	db := openTest(t, fs, Options{})
 	storeTeas(t, db, 10)
 	closeTest(t, db)
-	id, err := readIdentity(fs, "db")
+	id, err := place.Read(fs, "db")
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := id.Settings.Analyzer
 	id.Settings.Analyzer = "another"
-	if err := id.write(fs, "db"); err != nil {
+	if err := id.Write(fs, "db"); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"another", now} {
@@ -568,12 +569,12 @@ func TestRebuildMovesRules(t *testing.T) {
 	closeTest(t, openTest(t, fs, Options{}))
 	name := func(analyzer string) {
 		t.Helper()
-		id, err := readIdentity(fs, "db")
+		id, err := place.Read(fs, "db")
 		if err != nil {
 			t.Fatal(err)
 		}
 		id.Settings.Analyzer = analyzer
-		if err := id.write(fs, "db"); err != nil {
+		if err := id.Write(fs, "db"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -629,7 +630,7 @@ func TestRebuildIsDurable(t *testing.T) {
 		now := db.Settings().Analyzer
 		older := *db.identity
 		older.Settings.Analyzer = "older"
-		if err := older.write(db.store.FS, "db"); err != nil {
+		if err := older.Write(db.store.FS, "db"); err != nil {
 			t.Fatal(err)
 		}
 		db.identity = &older

@@ -20,6 +20,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/onefile"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -65,7 +67,7 @@ func OpenRemains(ctx context.Context, dir, beside string, o *Options) (*Remains,
 	}
 	fs, dir := fsys.Named(dir)
 	if _, err := fs.Stat(dir); errors.Is(err, iofs.ErrNotExist) {
-		return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doingOpen(dir), Why: "there is no such folder", Do: "name the folder of the damaged database"}
+		return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: place.Opening(dir), Why: "there is no such folder", Do: "name the folder of the damaged database"}
 	}
 	to, beside := fsys.Named(beside)
 	r := &Remains{fs: to, dir: beside + remainsSuffix}
@@ -88,24 +90,24 @@ func OpenRemains(ctx context.Context, dir, beside string, o *Options) (*Remains,
 
 // hold locks what is left: a folder, or a file, which it reads.
 func (r *Remains) hold(fs vfs.FS, dir string, o *Options) (io.Closer, error) {
-	one, err := isFile(fs, dir)
+	one, err := place.IsFile(fs, dir)
 	if err != nil {
 		return nil, err
 	}
 	if !one {
-		if err := look(fs, dir); err != nil {
+		if err := place.Look(fs, dir); err != nil {
 			return nil, err
 		}
 		held, err := fsys.HoldDir(fs, dir)
 		if err != nil {
-			return nil, lockError(dir, err)
+			return nil, place.LockError(dir, err)
 		}
 		return held, nil
 	}
 	c := newConfig(o, &tuning{})
-	held, err := fsys.LockFileShared(fs, dir, holder(c.clock()))
+	held, err := place.LockFile(fs, dir, c.clock(), true)
 	if err != nil {
-		return nil, lockError(dir, err)
+		return nil, err
 	}
 	r.file, r.damages, err = store.OpenFile(store.FileConfig{Files: fs, Path: dir, Limit: cmp.Or(o.MaxFileBytes, store.MostFile), ReadOnly: true, Log: c.logger, Salvage: true})
 	if err != nil {
@@ -124,7 +126,7 @@ func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) e
 	if err := r.fs.RemoveAll(r.dir); err != nil { // of a rescue that was interrupted
 		return fault.Within(doingRemains+dir, err)
 	}
-	if err := makeDir(r.fs, r.dir); err != nil {
+	if err := place.MakeDir(r.fs, r.dir); err != nil {
 		return err
 	}
 	id, err := r.identity(fs, dir)
@@ -146,18 +148,18 @@ func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) e
 		return fault.Within(doingRemains+dir, err)
 	}
 	id.Created, id.Timeline, id.Replica, id.Logged = true, random.String(), false, false
-	id.Layout, id.Settings.Layout = layoutVersion, layoutVersion
-	return id.write(r.fs, r.dir)
+	id.Layout, id.Settings.Layout = place.Layout, place.Layout
+	return id.Write(r.fs, r.dir)
 }
 
 // identity is that of the database, nil where it cannot be read.
-func (r *Remains) identity(fs vfs.FS, dir string) (*identity, error) {
+func (r *Remains) identity(fs vfs.FS, dir string) (*place.Identity, error) {
 	if r.file == nil {
-		return readIdentity(fs, dir)
+		return place.Read(fs, dir)
 	}
-	id, err := decodeIdentity(r.file.Head().Identity)
-	if err == nil && id.Layout > layoutVersion {
-		return nil, newerLayout(dir, id.Layout)
+	id, err := place.Decode(r.file.Head().Identity)
+	if err == nil && id.Layout > place.Layout {
+		return nil, place.NewerLayout(dir, id.Layout)
 	}
 	return id, err
 }
@@ -181,7 +183,7 @@ func (r *Remains) lose(what, why string) {
 
 // copy fills the store of the copy. It returns the identity that the store fits: that of
 // memdb.json, nil if it cannot be read; its copy in the store; or a new one.
-func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *identity, o *Options) (*identity, error) {
+func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *place.Identity, o *Options) (*place.Identity, error) {
 	indexes := "" // why one of them cannot be read, where only that is lost
 	var err error
 	r.Keys, err = r.read(fs, dir, db, func(l store.Loss) {
@@ -202,13 +204,13 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *i
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingRemains + dir, Why: "no key can be read", Do: "restore a backup"}
 	}
 	if id == nil {
-		if b, err := copyOfIdentity(db.store); err == nil {
-			id, _ = decodeIdentity(b)
+		if b, err := place.CopyIn(db.store); err == nil {
+			id, _ = place.Decode(b)
 		}
 	}
 	if id == nil {
-		r.lose("the settings: the language and the indexed fields", identityName+" and its copy cannot be read")
-		if id, err = newIdentity(o, db.clock()); err != nil {
+		r.lose("the settings: the language and the indexed fields", place.Name+" and its copy cannot be read")
+		if id, err = place.New(o.Language, o.IndexedText, db.clock()); err != nil {
 			return nil, err
 		}
 		now := db.clock().UTC()
@@ -241,12 +243,12 @@ func (r *Remains) loseCommits(fs vfs.FS, dir string, db *DB) error {
 		return fault.Within(doingRemains+dir, err)
 	}
 	snap := db.store.NewSnapshot()
-	newest, _, err := newestLogged(db.keys(), snap)
+	newest, err := shipping.Newest(db.keys(), snap)
 	if err = errors.Join(err, snap.Close()); err != nil {
 		return err
 	}
-	if newest < marked {
-		r.Lost = append(r.Lost, Loss{What: "commits", Count: int(marked - newest), Reason: missingCommits(newest, marked)})
+	if newest.LSN < marked {
+		r.Lost = append(r.Lost, Loss{What: "commits", Count: int(marked - newest.LSN), Reason: missingCommits(newest.LSN, marked)})
 	}
 	return nil
 }

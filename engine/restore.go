@@ -173,7 +173,7 @@ func (tx *Tx) bury(owner uint32, seq uint64, past []memory.HistoryEntry) (before
 		e, v := &past[i], layout.Version{Owner: owner, Seq: seq, Born: tx.state.LSN, Change: tx.change()}
 		if e.Event == memory.EventDelete {
 			d := layout.Death{At: clock.ToMillis(e.Time), Born: last.Born, Change: last.Change, Kept: true}
-			d.Reason, d.Policy = layout.Reason(max(0, slices.Index(reasons[:], e.Reason))), e.Policy
+			d.Reason, d.Policy = layout.Reason(max(0, slices.Index(state.Reasons[:], e.Reason))), e.Policy
 			d.IntoID = e.Into // it may come later, as it was stored later
 			if err := tx.set(tx.state.Keys.History(owner, seq, tx.state.LSN, v.Change), d.Encode()); err != nil {
 				return before, err

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -77,7 +78,7 @@ func useScratch(path string, o *Options, files vfs.FS, fn func(*DB) error) error
 // scratchFolder links the store into a folder of its own, which it returns also with an error, and
 // makes a database of it.
 func (db *DB) scratchFolder(ctx context.Context) (dir string, err error) {
-	id, err := readIdentity(db.store.FS, db.dir)
+	id, err := place.Read(db.store.FS, db.dir)
 	if err != nil || id == nil {
 		return "", errors.Join(err, ctx.Err())
 	}
@@ -86,14 +87,14 @@ func (db *DB) scratchFolder(ctx context.Context) (dir string, err error) {
 		return "", err
 	}
 	id.Parent, id.Timeline, id.Created, id.Replica, id.Logged = nil, timeline.String(), true, false, false
-	content, err := id.encode()
+	content, err := id.Encode()
 	if err != nil {
 		return "", err
 	}
 	dir = db.store.FS.PathJoin(db.dir, store.ScratchDir, timeline.String())
 	for try := 1; ; try++ {
 		if err = db.linkScratch(dir, content, store.Timeline(timeline)); err == nil {
-			return dir, writeIdentity(db.store.Base(), dir, content)
+			return dir, place.WriteFile(db.store.Base(), dir, content)
 		}
 		// The newest log may have been copied while it was written, and end in the midst of a record.
 		if try == mostScratches || !errors.Is(err, fault.ErrCorrupt) || ctx.Err() != nil {

@@ -47,7 +47,7 @@ func TestScratch(t *testing.T) {
 					return err
 				}
 				go func() { // it ends while the copy is closed
-					for !scratch.life.gate.isClosed() {
+					for !scratch.life.Closed() {
 						runtime.Gosched()
 					}
 					release()

@@ -36,11 +36,11 @@ func outside(seams ...string) func(string) bool {
 	return func(pkg string) bool { return product(pkg) && !slices.Contains(seams, pkg) }
 }
 
-// waitless is the product but for engine, which owns background work and so may
-// wait, spaces, whose vectors are linked in pauses, the store, which bounds the waits for a
-// disk, and retry, which waits for services.
+// waitless is the product but for engine, lifecycle and the kinds of work on an open database,
+// which own background work and so may wait, spaces, whose vectors are linked in pauses, the
+// store, which bounds the waits for a disk, and retry, which waits for services.
 func waitless(pkg string) bool {
-	return product(pkg) && !slices.Contains([]string{"engine", "internal/spaces", "internal/store", "internal/retry"}, pkg)
+	return product(pkg) && law[rowKey(pkg)].floor != works && !slices.Contains([]string{"engine", "internal/lifecycle", "internal/spaces", "internal/store", "internal/retry"}, pkg)
 }
 
 // bans are the seams of the house. They hold where in says so; tests may do

@@ -20,6 +20,7 @@ const (
 	vectors                   // the vectors of a state
 	selections                // which memories a reader means
 	rankings                  // what a query finds
+	works                     // one kind of work on an open database each
 	middle                    // the engine
 	testbeds                  // for tests: a database on the engine's public face
 	upper                     // services on the engine's public face
@@ -88,15 +89,23 @@ var law = map[string]row{
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
+	"internal/shipping": {floor: byName, hidden: true, only: []string{"internal/fault", "internal/kv", "internal/layout", "internal/store", "wal"}, outside: []string{pebble, xxh3}},
+
 	"wal/folder": {floor: byName, only: []string{"internal/clock", "internal/fault", "internal/fsys", "internal/host", "internal/retry", "wal"}, outside: []string{pebble, xxh3}},
 
 	"notes": {floor: byName, only: []string{"internal/clock", "internal/codec", "internal/fault", "internal/layout", "internal/part", "internal/valid", "memory", "scope"}},
 
+	"internal/place":           {floor: byName, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 	"internal/state":           {floor: states, hidden: true, outside: []string{roaring}},
 	"internal/state/statetest": {floor: vectors, hidden: true, forTests: true},
 	"internal/spaces":          {floor: vectors, hidden: true, outside: []string{pebble, roaring, xxh3}},
 	"internal/selection":       {floor: selections, hidden: true, outside: []string{roaring}},
 	"internal/recall":          {floor: rankings, hidden: true, outside: []string{roaring}},
+
+	"internal/backups":    {floor: works, hidden: true},
+	"internal/changefeed": {floor: works, hidden: true},
+
+	"internal/replication": {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
@@ -205,6 +214,7 @@ var law = map[string]row{
 	"internal/kv":           {floor: base},
 	"internal/languageset":  {floor: base, forTests: true},
 	"internal/layout":       {floor: base, beside: []string{"internal/codec", "internal/fault", "scope"}, outside: []string{roaring, "github.com/google/uuid", xxh3}},
+	"internal/lifecycle":    {floor: base, beside: []string{"internal/panics"}},
 	"internal/panics":       {floor: base},
 	"internal/part":         {floor: base, beside: []string{"internal/codec", "internal/kv", "scope"}},
 	"internal/metadata":     {floor: base, beside: []string{"internal/fault", "internal/valid"}},

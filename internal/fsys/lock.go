@@ -19,7 +19,7 @@ import (
 const (
 	// LockName is the file whose lock protects a folder.
 	LockName   = "memdb.lock"
-	holderName = "memdb.holder"
+	HolderName = "memdb.holder"
 	// maxHolderBytes bounds what is read of a holder file.
 	maxHolderBytes = 4096
 )
@@ -100,7 +100,7 @@ func HoldDir(fsys vfs.FS, dir string) (io.Closer, error) {
 	case err == nil:
 		return lock, nil
 	case lockConflict(err):
-		return nil, &LockedError{Dir: dir, Holder: readHolder(fsys, fsys.PathJoin(canonical, holderName))}
+		return nil, &LockedError{Dir: dir, Holder: readHolder(fsys, fsys.PathJoin(canonical, HolderName))}
 	case Unwritable(err) && vfs.Root(fsys) == vfs.Default:
 		return shareLock(path)
 	}
@@ -125,7 +125,7 @@ func lockDir(fsys vfs.FS, dir string, h Holder, share func(path string, err erro
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
-	l := &dirLock{fsys: fsys, holderPath: fsys.PathJoin(canonical, holderName)}
+	l := &dirLock{fsys: fsys, holderPath: fsys.PathJoin(canonical, HolderName)}
 	return l.take(dir, fsys.PathJoin(canonical, LockName), h, share)
 }
 

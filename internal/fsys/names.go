@@ -40,7 +40,7 @@ var (
 		{pattern: "memdb.json", want: aFile, most: mostSettings},
 		{pattern: "memdb.json.new", want: aFile},
 		{pattern: LockName, want: aFile},
-		{pattern: holderName, want: aFile},
+		{pattern: HolderName, want: aFile},
 		{pattern: "memdb.mark", want: aFile},
 		{pattern: "vectors-*", want: aFile},
 		{pattern: storeName, want: aFolder},

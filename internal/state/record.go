@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -16,6 +17,13 @@ var (
 	Roles = [layout.RoleCount]memory.Role{memory.RoleUser, memory.RoleAssistant, memory.RoleSystem, memory.RoleTool}
 	Kinds = [layout.KindCount]memory.Kind{memory.KindMessage, memory.KindFragment, memory.KindFact, memory.KindNote, memory.KindArchive, memory.KindSummary}
 )
+
+// Reasons are the words by the numbers that stand for them in the store.
+var Reasons = [layout.Reasons]memory.Reason{
+	layout.ReasonScope: memory.ReasonScope, layout.ReasonAge: memory.ReasonAge, layout.ReasonConfidence: memory.ReasonConfidence,
+	layout.ReasonCap: memory.ReasonCap, layout.ReasonExpired: memory.ReasonExpired, layout.ReasonPruned: memory.ReasonPruned,
+	layout.ReasonMerged: memory.ReasonMerged, layout.ReasonCaller: memory.ReasonCaller,
+}
 
 // IsNote reports whether a record is one of a note or an archive.
 func IsNote(r *layout.Record) bool {
@@ -68,4 +76,61 @@ func (s *State) ConfidenceOf(v layout.Version, created int64, stored float64) fl
 // Confidence is ConfidenceOf the version of a row.
 func (s *State) Confidence(r *doctable.Row) float64 {
 	return s.ConfidenceOf(r.Version, r.Created, r.Confidence)
+}
+
+// LastRecord is the newest record of a memory, which may be gone; nil where there is none.
+func (s *State) LastRecord(owner uint32, seq uint64) (rec *layout.Record, err error) {
+	prefix := s.Keys.Records(owner, seq)
+	err = kv.Scan(s.Reader, prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
+		rec, err = layout.DecodeRecord(value)
+		return err
+	})
+	return rec, err
+}
+
+// LastID is the ID of a memory, which may be gone; empty where nothing is known of it.
+func (s *State) LastID(owner uint32, seq uint64) (string, error) {
+	rec, err := s.LastRecord(owner, seq)
+	if rec == nil || err != nil {
+		return "", err
+	}
+	return rec.ID, nil
+}
+
+// RangeDeath is the death of a memory by a death range that is not cleaned up yet, with its LSN and its change; nil if
+// there is none.
+func (s *State) RangeDeath(seq uint64) (*layout.Death, uint64, uint32, error) {
+	lower, upper := s.Keys.Span(layout.KindRange)
+	m := s.Docs.Seq(seq)
+	if m == nil {
+		return nil, 0, 0, nil
+	}
+	doc := m.Doc.Load() - 1
+	if doc == doctable.None {
+		return nil, 0, 0, nil
+	}
+	row := s.Docs.Of(doc, seq)
+	if row == nil { // released: the snapshot is from after the clean-up, which wrote an entry
+		return nil, 0, 0, nil
+	}
+	var found *layout.Death
+	var lsn uint64
+	var change uint32
+	err := kv.Scan(s.Reader, lower, upper, func(key, value []byte) error {
+		d, err := layout.DecodeRange(s.Keys, key, value)
+		if err != nil || d.LSN != row.Died.Load() {
+			return err
+		}
+		if found != nil { // the first one that covers it killed it
+			return nil
+		}
+		rec, err := s.Record(row.Version)
+		if err != nil || !d.Covers(doc, row.Version, rec.Scope) {
+			return err
+		}
+		found = &layout.Death{At: d.At, Born: row.Born, Change: row.Change, Cause: d.CauseOf(doc)}
+		lsn, change = d.LSN, d.Change
+		return nil
+	})
+	return found, lsn, change, err
 }

@@ -1,4 +1,4 @@
-package engine
+package replication
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -25,7 +27,7 @@ type Promotion struct {
 }
 
 // Promote ends the following, once what has come is applied, and makes the replica a database that can be
-// written, as [PromoteReplica] does. It waits for reads that run, and closes the replica.
+// written, as [Promote] does. It waits for reads that run, and closes the replica.
 func (r *Replica) Promote(ctx context.Context) (*Promotion, error) {
 	r.stop()
 	if err := r.await(ctx, func(s *replicaState) bool { return s.shown == nil || s.shown.refs == 0 }); err != nil {
@@ -34,36 +36,22 @@ func (r *Replica) Promote(ctx context.Context) (*Promotion, error) {
 	if err := r.Close(); err != nil {
 		return nil, err
 	}
-	return promote(r.base, r.dir, &r.o)
-}
-
-// PromoteReplica makes the replica in a folder a database of its own, which [Open] opens to be written:
-// one that is closed, or whose process was killed. The folder keeps all that was applied. It begins a new
-// timeline behind that, so that nothing which the database writes from now on is taken for what the replica
-// has, or the other way round.
-//
-// Whether the database that was followed still lives, PromoteReplica does not know: if it does, there are
-// two databases from then on, which go their own ways.
-//
-// It returns ErrInvalid where the folder holds no replica, ErrLocked while it is followed, ErrCorrupt where
-// it is damaged. A promotion that is interrupted is done or not; it can be called again.
-func PromoteReplica(dir string) (*Promotion, error) {
-	f, dir := fsys.Named(dir)
-	return promote(f, dir, &ReplicaOptions{})
+	return Promote(r.host, r.base, r.dir)
 }
 
 func doingPromote(dir string) string { return "promote the replica " + dir }
 
-func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) {
-	if err := look(f, dir); err != nil {
+// Promote makes the replica in a folder, which is closed or whose process was killed, a database of its own.
+func Promote(h Host, f vfs.FS, dir string) (p *Promotion, err error) {
+	if err := place.Look(f, dir); err != nil {
 		return nil, err
 	}
 	if err := mayPromote(f, dir); err != nil {
 		return nil, err
 	}
-	held, err := fsys.LockDir(f, dir, holder(clock.System()))
+	held, err := place.Lock(f, dir, clock.System(), false)
 	if err != nil {
-		return nil, lockError(dir, err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
 	if err := settleReplica(f, dir); err != nil {
@@ -76,7 +64,7 @@ func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) 
 	if err != nil {
 		return nil, err
 	}
-	lsn, err := lastOf(f, dir, o, id)
+	lsn, err := lastOf(h, f, dir, id)
 	if err != nil {
 		return nil, fault.Within(doingPromote(dir), err)
 	}
@@ -84,14 +72,14 @@ func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) 
 	if err != nil {
 		return nil, err
 	}
-	id.Parent = &Origin{Timeline: id.Timeline, LSN: lsn}
+	id.Parent = &place.Origin{Timeline: id.Timeline, LSN: lsn}
 	id.Replica, id.Logged, id.Timeline = false, false, timeline.String()
 	// The mark is of the timeline that ends; opening makes another one. The number in the store is of that
 	// timeline, too, so that it says nothing any more.
 	if err := store.DropMark(f, dir); err != nil {
 		return nil, fault.Within(doingPromote(dir), err)
 	}
-	if err := id.write(f, dir); err != nil {
+	if err := id.Write(f, dir); err != nil {
 		return nil, fault.Within(doingPromote(dir), err)
 	}
 	return &Promotion{LSN: lsn, Timeline: id.Timeline}, nil
@@ -99,7 +87,7 @@ func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) 
 
 // mayPromote refuses a folder that holds no replica.
 func mayPromote(f vfs.FS, dir string) error {
-	id, err := readIdentity(f, dir)
+	id, err := place.Read(f, dir)
 	switch {
 	case err != nil:
 		return err
@@ -108,7 +96,7 @@ func mayPromote(f vfs.FS, dir string) error {
 	case id != nil:
 		return fault.Invalid(doingPromote(dir), "it is no replica, and can be written as it is", "open it")
 	}
-	if _, err := f.Stat(f.PathJoin(dir, replicaWhole)); err == nil {
+	if _, err := f.Stat(f.PathJoin(dir, place.ReplicaWhole)); err == nil {
 		return nil
 	}
 	return fault.Invalid(doingPromote(dir), "no replica that is whole is in this folder", "name the folder of a replica, or follow a database into it first: memdbctl replica DIR --from ARCHIVE")
@@ -116,8 +104,8 @@ func mayPromote(f vfs.FS, dir string) error {
 
 // lastOf opens the store of a replica, which brings what its log holds into tables, and returns the LSN of
 // its newest commit.
-func lastOf(f vfs.FS, dir string, o *ReplicaOptions, id *identity) (lsn uint64, err error) {
-	of, err := openFollowed(f, dir, o, id)
+func lastOf(h Host, f vfs.FS, dir string, id *place.Identity) (lsn uint64, err error) {
+	of, err := openFollowed(h, f, dir, id)
 	if err != nil {
 		return 0, err
 	}
@@ -143,12 +131,12 @@ func lastOf(f vfs.FS, dir string, o *ReplicaOptions, id *identity) (lsn uint64, 
 		return 0, err
 	}
 	snap := of.store.NewSnapshot()
-	lsn, _, err = newestLogged(keys, snap)
+	newest, err := shipping.Newest(keys, snap)
 	err = errors.Join(err, snap.Close())
-	if marked := of.store.MarkedLSN(); err == nil && lsn < marked {
+	if marked := of.store.MarkedLSN(); err == nil && newest.LSN < marked {
 		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingPromote(dir), Why: "commits are gone that it had applied", Do: beginAgain}
 	}
-	return lsn, err
+	return newest.LSN, err
 }
 
 // removeVectorFiles removes the snapshots of vector indexes, which are built again from the store.

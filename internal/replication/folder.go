@@ -1,57 +1,45 @@
-package engine
+package replication
 
 import (
 	"errors"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // A replica is built in a folder within its own, which no Open takes for a database. Once the store in it
 // is whole, that folder gets another name, and what is in it takes the place of what was there before: in
 // steps that are done again from the beginning where a crash has come between them.
-const (
-	replicaNew   = "replica.new"
-	replicaWhole = "replica.whole"
-)
-
-func isReplicaPart(name string) bool { return name == replicaNew || name == replicaWhole }
-
-// refuseReplica refuses to open a replica to be written.
-func refuseReplica(f vfs.FS, dir string, o *Options) error {
-	if o.ReadOnly {
-		return nil
-	}
-	id, err := readIdentity(f, dir)
+// Refuse refuses to open a replica to be written.
+func Refuse(f vfs.FS, dir string) error {
+	id, err := place.Read(f, dir)
 	if err != nil || id == nil || !id.Replica {
 		return nil // what else there is to say, opening says
 	}
 	return &fault.Error{
-		Kind: fault.ErrReadOnly, What: doingOpen(dir), Why: "it is a replica, which only follows its database",
+		Kind: fault.ErrReadOnly, What: place.Opening(dir), Why: "it is a replica, which only follows its database",
 		Do: "to read, open it with ReadOnly; to write into it from now on, promote it: memdbctl replica promote DIR",
 	}
 }
 
-// IsReplica reports whether the folder holds a replica: see [OpenReplica]. It creates nothing.
-func IsReplica(dir string) (bool, error) {
-	f, dir := fsys.Named(dir)
-	if err := look(f, dir); err != nil {
+// Is reports whether a folder holds a replica.
+func Is(f vfs.FS, dir string) (bool, error) {
+	if err := place.Look(f, dir); err != nil {
 		return false, err
 	}
-	id, err := readIdentity(f, dir)
+	id, err := place.Read(f, dir)
 	return id != nil && id.Replica, err
 }
 
 // mayFollow refuses a folder in which no replica is or can be made. It returns the identity of the one
 // that is there, nil if none is.
-func mayFollow(f vfs.FS, dir string) (*identity, error) {
-	id, err := readIdentity(f, dir)
+func mayFollow(f vfs.FS, dir string) (*place.Identity, error) {
+	id, err := place.Read(f, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +55,9 @@ func mayFollow(f vfs.FS, dir string) (*identity, error) {
 	}
 	for _, name := range names {
 		switch {
-		case name == identityTemp, name == "memdb.lock", name == "memdb.holder", isReplicaPart(name):
-		case slices.Contains(litter, name), strings.HasPrefix(name, "._"):
+		case place.IsLitter(name), place.IsReplicaPart(name):
 		case name == store.Dir:
-			return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(dir), Why: "it holds a store without its " + identityName, Do: identityWayOn}
+			return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(dir), Why: "it holds a store without its " + place.Name, Do: place.WayOn}
 		default:
 			return nil, &fault.Error{Kind: fault.ErrNotDatabase, What: doingReplica(dir), Why: "the folder holds other files and no replica", Do: "name another folder, or an empty one"}
 		}
@@ -81,11 +68,11 @@ func mayFollow(f vfs.FS, dir string) (*identity, error) {
 // replaceReplica puts the store that was built, which is closed and has its memdb.json, in the place of
 // the one in the folder, if there is one.
 func replaceReplica(f vfs.FS, dir string) error {
-	built := f.PathJoin(dir, replicaNew)
+	built := f.PathJoin(dir, place.Replica)
 	if err := fsys.SyncDir(f, built); err != nil {
 		return fault.Within(doingReplica(dir), err)
 	}
-	if err := f.Rename(built, f.PathJoin(dir, replicaWhole)); err != nil {
+	if err := f.Rename(built, f.PathJoin(dir, place.ReplicaWhole)); err != nil {
 		return fault.Within(doingReplica(dir), err)
 	}
 	if err := fsys.SyncDir(f, dir); err != nil {
@@ -98,19 +85,19 @@ func replaceReplica(f vfs.FS, dir string) error {
 func settleReplica(f vfs.FS, dir string) error {
 	err := settle(f, dir)
 	if err == nil {
-		err = removeAll(f, f.PathJoin(dir, replicaNew))
+		err = removeAll(f, f.PathJoin(dir, place.Replica))
 	}
 	return fault.Within(doingReplica(dir), err)
 }
 
 func settle(f vfs.FS, dir string) error {
-	whole := f.PathJoin(dir, replicaWhole)
+	whole := f.PathJoin(dir, place.ReplicaWhole)
 	there := func(path string) bool { _, err := f.Stat(path); return err == nil }
 	if !there(whole) {
 		return nil
 	}
 	in := func(name string) (from, to string) { return f.PathJoin(whole, name), f.PathJoin(dir, name) }
-	from, to := in(identityName)
+	from, to := in(place.Name)
 	if there(from) { // it goes last
 		if next, old := in(store.Dir); there(next) {
 			// Without memdb.json nobody opens what is between the old store and the new one.

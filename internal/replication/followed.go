@@ -1,4 +1,4 @@
-package engine
+package replication
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
@@ -24,7 +26,7 @@ type followed struct {
 	dir   string
 	base  vfs.FS
 	store *store.Store
-	id    *identity // nil until a batch has brought it
+	id    *place.Identity // nil until a batch has brought it
 	// database is the ID of the one that is followed, empty until it is known.
 	database string
 	// lazy: what is applied is synced by others.
@@ -42,11 +44,11 @@ type followed struct {
 }
 
 // newFollowed makes an empty store in a folder that holds nothing else, for a timeline.
-func newFollowed(base vfs.FS, dir string, o *ReplicaOptions, t wal.Timeline) (*followed, error) {
-	if err := makeDir(base, dir); err != nil {
+func newFollowed(h Host, base vfs.FS, dir string, t wal.Timeline) (*followed, error) {
+	if err := place.MakeDir(base, dir); err != nil {
 		return nil, err
 	}
-	f := &followed{dir: dir, base: base, store: newFollowedStore(base, dir, o)}
+	f := &followed{dir: dir, base: base, store: h.Store(base, dir)}
 	if err := f.store.Open(false, store.Timeline(t)); err != nil {
 		return nil, err
 	}
@@ -54,12 +56,12 @@ func newFollowed(base vfs.FS, dir string, o *ReplicaOptions, t wal.Timeline) (*f
 }
 
 // openFollowed opens the store of a replica.
-func openFollowed(base vfs.FS, dir string, o *ReplicaOptions, id *identity) (*followed, error) {
+func openFollowed(h Host, base vfs.FS, dir string, id *place.Identity) (*followed, error) {
 	t, err := wal.ParseTimeline(id.Timeline)
 	if err != nil {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(dir), Why: identityName + " holds no timeline", Cause: err, Do: beginAgain}
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(dir), Why: place.Name + " holds no timeline", Cause: err, Do: beginAgain}
 	}
-	f := &followed{dir: dir, base: base, store: newFollowedStore(base, dir, o)}
+	f := &followed{dir: dir, base: base, store: h.Store(base, dir)}
 	if err := f.store.Open(true, store.Timeline(t)); err != nil {
 		return nil, err
 	}
@@ -80,39 +82,40 @@ func openFollowed(base vfs.FS, dir string, o *ReplicaOptions, id *identity) (*fo
 	return f, nil
 }
 
-func newFollowedStore(base vfs.FS, dir string, o *ReplicaOptions) *store.Store {
-	opts, t := o.forReading(), &tuning{fs: base}
-	db, _ := newDB(dir, opts, t)
-	c := db.storeConfig(base, opts, t)
-	c.ReadOnly, c.Resume, c.Rewritten = false, func() {}, nil
-	return store.New(c)
-}
-
 // beginAgain is what helps a replica that cannot go on.
 const beginAgain = "begin again from a base: ReplicaOptions.BeginAgain, or memdbctl replica --begin-again"
 
 func doingReplica(dir string) string { return "follow into " + dir }
 
+// identityIn is the identity that a store holds.
+func identityIn(st *store.Store, dir string) (*place.Identity, error) {
+	b, err := place.CopyIn(st)
+	if err != nil {
+		return nil, err
+	}
+	id, err := place.Decode(b)
+	if err != nil {
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(dir), Why: "the identity of the database is damaged", Cause: err, Do: beginAgain}
+	}
+	return id, err
+}
+
 // identify takes the identity that the store holds, and writes memdb.json where that says another.
 func (f *followed) identify() error {
-	b, err := copyOfIdentity(f.store)
+	id, err := identityIn(f.store, f.dir)
 	if err != nil {
 		return err
-	}
-	id, err := decodeIdentity(b)
-	if err != nil {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(f.dir), Why: "the identity of the database is damaged", Cause: err, Do: beginAgain}
 	}
 	id.Replica, id.Created, id.Timeline = true, true, wal.Timeline(f.store.Timeline()).String()
-	want, err := id.encode()
+	want, err := id.Encode()
 	if err != nil {
 		return err
 	}
-	if has, err := readFile(f.base, f.base.PathJoin(f.dir, identityName)); err == nil && bytes.Equal(has, want) {
+	if has, err := place.ReadFile(f.base, f.dir); err == nil && bytes.Equal(has, want) {
 		f.id, f.database = id, id.Settings.ID
 		return nil
 	}
-	if err := writeIdentity(f.store.FS, f.dir, want); err != nil {
+	if err := place.WriteFile(f.store.FS, f.dir, want); err != nil {
 		return fault.Within(doingReplica(f.dir), err)
 	}
 	f.id, f.database = id, id.Settings.ID
@@ -187,20 +190,20 @@ func (f *followed) gap(frame *wal.Frame) error {
 func (f *followed) prove(frame *wal.Frame) (identified, erased bool, err error) {
 	for i, repr := range frame.Batches {
 		changes := uint32(0)
-		err := changesOf(repr, func(c keyChange) error {
-			switch c.kind {
+		err := shipping.Changes(repr, func(c shipping.Change) error {
+			switch c.Kind {
 			case pebble.InternalKeyKindSet, pebble.InternalKeyKindDelete, pebble.InternalKeyKindMerge, pebble.InternalKeyKindRangeDelete, pebble.InternalKeyKindSingleDelete:
 				changes++
 			case pebble.InternalKeyKindLogData:
 			default:
-				return damagedBatch(fmt.Sprintf("a change of the kind %d", c.kind))
+				return damagedBatch(fmt.Sprintf("a change of the kind %d", c.Kind))
 			}
-			erased = erased || c.erases()
-			if c.kind != pebble.InternalKeyKindSet || !bytes.Equal(c.key, layout.IdentityKey) {
+			erased = erased || c.Erases()
+			if c.Kind != pebble.InternalKeyKindSet || !bytes.Equal(c.Key, layout.IdentityKey) {
 				return nil
 			}
 			identified = true
-			return f.knows(c.value)
+			return f.knows(c.Value)
 		})
 		if err != nil {
 			return false, false, err
@@ -221,13 +224,13 @@ func damagedBatch(why string) error {
 
 // knows refuses an identity that this memdb cannot follow.
 func (f *followed) knows(b []byte) error {
-	id, err := decodeIdentity(b)
+	id, err := place.Decode(b)
 	switch {
 	case err != nil:
 		return damagedBatch("the identity of the database is damaged: " + err.Error())
-	case id.Layout > layoutVersion:
+	case id.Layout > place.Layout:
 		return &fault.Error{
-			Kind: fault.ErrNewerLayout, What: doingReplica(f.dir), Why: fmt.Sprintf("its database has the layout %d, this memdb knows %d", id.Layout, layoutVersion),
+			Kind: fault.ErrNewerLayout, What: doingReplica(f.dir), Why: fmt.Sprintf("its database has the layout %d, this memdb knows %d", id.Layout, place.Layout),
 			Do: "use a newer memdb",
 		}
 	case f.database != "" && f.database != id.Settings.ID:
@@ -238,6 +241,10 @@ func (f *followed) knows(b []byte) error {
 	}
 	return nil
 }
+
+// markEvery is how often it is written down how much of the store is on disk: damage that takes what was applied
+// longer ago is noticed.
+const markEvery = time.Second
 
 // mark writes down, now and then, what of the store is on disk.
 func (f *followed) mark() error {

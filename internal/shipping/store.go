@@ -1,0 +1,45 @@
+package shipping
+
+import (
+	"errors"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/wal"
+)
+
+// Newest is the newest commit of a state, the zero commit if it has none.
+func Newest(keys *layout.Keys, r kv.Reader) (c store.Commit, err error) {
+	it, err := r.Iter(keys.Span(layout.KindLog))
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if !it.Last() {
+		return c, it.Error()
+	}
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return c, err
+	}
+	c.LSN, _ = layout.ParseLSNKey(it.Key())
+	c.Time = layout.LoggedTime(value)
+	return c, nil
+}
+
+// Mark is the mark of a replicated log that a state has, the zero mark if it has none.
+func Mark(r kv.Reader) (layout.LogMark, error) {
+	b, closer, err := r.Get(layout.LogMarkKey)
+	if errors.Is(err, kv.ErrNotFound) {
+		return layout.LogMark{}, nil
+	}
+	if err != nil {
+		return layout.LogMark{}, store.Error("read how far the log was applied", err)
+	}
+	m, err := layout.DecodeLogMark(b)
+	return m, errors.Join(err, closer.Close())
+}
+
+// Timeline is the timeline of a store as its files have it.
+func Timeline(s *store.Store) wal.Timeline { return wal.Timeline(s.Timeline()) }
