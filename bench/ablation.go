@@ -10,7 +10,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/bench/reference"
 	"github.com/seed-7aedc3ff/memdb/embed"
-	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/internal/dates"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -34,7 +33,7 @@ func ablation() *harness.Workload {
 // recipe is a variant of the profile best.
 type recipe struct {
 	name     string
-	text     func(exchange.Turn) string
+	text     func(turn) string
 	question func(string) []string
 	b        float64   // how much the length of a turn counts
 	weights  []float64 // of neighbours, by how many places away they are
@@ -98,7 +97,7 @@ func recipes() []recipe {
 }
 
 // datedText is indexedText with the times that the text speaks of, as dates.
-func datedText(t exchange.Turn) string {
+func datedText(t turn) string {
 	var text strings.Builder
 	text.WriteString(indexedText(t))
 	for _, m := range dates.In(t.Text, t.Time) {
@@ -120,8 +119,8 @@ func datedQuestion(text string) []string {
 	return terms
 }
 
-// indexedText is what exchange.LocomoIndexedText makes memdb search of a turn.
-func indexedText(t exchange.Turn) string {
+// indexedText is what turnIndexedText makes memdb search of a turn.
+func indexedText(t turn) string {
 	parts := []string{t.Text, t.Speaker, t.Caption}
 	if !t.Time.IsZero() {
 		parts = append(parts, t.Time.UTC().Format("2 January 2006"))
@@ -129,7 +128,7 @@ func indexedText(t exchange.Turn) string {
 	return strings.Join(parts, "\n")
 }
 
-func speakerAndText(t exchange.Turn) string { return t.Text + "\n" + t.Speaker }
+func speakerAndText(t turn) string { return t.Text + "\n" + t.Speaker }
 
 // length is what policy.WithNeighbours does.
 func length(own float64, near []float64) float64 {
@@ -155,16 +154,12 @@ func greatest(own float64, near []float64) float64 {
 }
 
 func ablationContestants(env *harness.Env) ([]harness.Contestant, error) {
-	path, err := env.Path(locomoFile)
+	talks, err := readTalks(env)
 	if err != nil {
 		return nil, err
 	}
-	talks, err := readTalks(path)
-	if err != nil {
-		return nil, err
-	}
-	shared := &locomoDB{env: env, path: path}
-	list := []harness.Contestant{shared.contestant(talks, memory.ProfileBest, true)}
+	shared := &locomoDB{env: env, talks: talks}
+	list := []harness.Contestant{shared.contestant(memory.ProfileBest, true)}
 	for _, without := range []struct {
 		name string
 		q    memory.Query
@@ -174,7 +169,7 @@ func ablationContestants(env *harness.Env) ([]harness.Contestant, error) {
 		{"memdb, AnySpeaker", memory.Query{AnySpeaker: true}},
 		{"memdb, all three", memory.Query{AnySession: true, AnyTime: true, AnySpeaker: true}},
 	} {
-		list = append(list, shared.declining(without.name, talks, without.q))
+		list = append(list, shared.declining(without.name, without.q))
 	}
 	for _, r := range recipes() {
 		list = append(list, harness.Contestant{Name: r.name, Open: func(context.Context) (harness.Runner, error) {
@@ -194,13 +189,13 @@ func ablationContestants(env *harness.Env) ([]harness.Contestant, error) {
 // cook follows a recipe in one conversation.
 type cook struct {
 	recipe
-	talk    *exchange.Conversation
+	talk    *conversation
 	turns   *reference.Collection
 	model   *embed.Lexical
 	vectors [][]float32
 }
 
-func (r recipe) prepare(talk *exchange.Conversation) *cook {
+func (r recipe) prepare(talk *conversation) *cook {
 	c := &cook{recipe: r, talk: talk, model: embed.NewLexical()}
 	var texts []string
 	for _, t := range talk.Turns {
@@ -338,12 +333,12 @@ func (c *cook) near(part []float64, turn int) []float64 {
 }
 
 // declining is memdb's best without what a query declines.
-func (l *locomoDB) declining(name string, talks []*exchange.Conversation, q memory.Query) harness.Contestant {
+func (l *locomoDB) declining(name string, q memory.Query) harness.Contestant {
 	return harness.Contestant{Name: name, Open: func(ctx context.Context) (harness.Runner, error) {
 		if err := l.open(ctx); err != nil {
 			return nil, err
 		}
-		return &locomoRun{talks, asking(l.db, q), l.close}, nil
+		return &locomoRun{l.talks, asking(l.db, q), l.close}, nil
 	}}
 }
 

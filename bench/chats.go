@@ -12,7 +12,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/bench/reference"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -28,15 +27,11 @@ func chats() *harness.Workload {
 	w.Name, w.Summary = "chats", "long chats with an assistant, made of locomo and of passages: questions in the first person"
 	w.WarmUp = 0
 	w.Contestants = func(env *harness.Env) ([]harness.Contestant, error) {
-		path, err := env.Path(locomoFile)
+		talks, err := readTalks(env)
 		if err != nil {
 			return nil, err
 		}
 		books, err := env.Path(corpusFile)
-		if err != nil {
-			return nil, err
-		}
-		talks, err := readTalks(path)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +61,7 @@ func chats() *harness.Workload {
 }
 
 // makeChats makes the chats; their questions are those that name the user alone.
-func makeChats(talks []*exchange.Conversation, books string) ([]*exchange.Conversation, error) {
+func makeChats(talks []*conversation, books string) ([]*conversation, error) {
 	passages, err := somePassages(books, chatPassages)
 	if err != nil {
 		return nil, err
@@ -76,10 +71,10 @@ func makeChats(talks []*exchange.Conversation, books string) ([]*exchange.Conver
 		texts[i] = p.Text
 	}
 	library := reference.New(texts, reference.Document)
-	var made []*exchange.Conversation
+	var made []*conversation
 	for _, talk := range talks {
 		for n, user := range talk.Speakers {
-			chat := &exchange.Conversation{ID: talk.ID + " " + user, Speakers: [2]string{user, talk.Speakers[1-n]}}
+			chat := &conversation{ID: talk.ID + " " + user, Speakers: [2]string{user, talk.Speakers[1-n]}}
 			said := ""
 			for _, t := range talk.Turns {
 				t.Caption = ""
@@ -156,7 +151,7 @@ func firstPerson(question, name string) string {
 // chatDB is memdb with all chats, which the contestants share.
 type chatDB struct {
 	env   *harness.Env
-	talks []*exchange.Conversation
+	talks []*conversation
 	db    *engine.DB
 	users int
 }
@@ -171,12 +166,7 @@ func (c *chatDB) open(ctx context.Context, q memory.Query) (harness.Runner, erro
 			return nil, err
 		}
 		for _, talk := range c.talks {
-			batch := make([]memory.Memory, len(talk.Turns))
-			for i, t := range talk.Turns {
-				batch[i] = talk.Memory(t)
-				batch[i].Metadata = nil
-			}
-			if _, err := c.db.Memories().StoreBatch(ctx, batch, &memory.StoreOptions{NoDedup: true}); err != nil {
+			if err := talk.store(ctx, c.db, func(_ int, m *memory.Memory) { m.Metadata = nil }); err != nil {
 				return nil, errors.Join(err, c.close())
 			}
 		}

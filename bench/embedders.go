@@ -13,7 +13,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/bench/reference"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -34,11 +33,7 @@ func embedders() *harness.Workload {
 		},
 	}
 	w.Contestants = func(env *harness.Env) ([]harness.Contestant, error) {
-		path, err := env.Path(locomoFile)
-		if err != nil {
-			return nil, err
-		}
-		talks, err := readTalks(path)
+		talks, err := readTalks(env)
 		if err != nil {
 			return nil, err
 		}
@@ -58,14 +53,14 @@ type simulation struct {
 	name string
 	// of makes the vectors of the turns and, by their numbers, of the questions; nil where
 	// there are none.
-	of func(talk *exchange.Conversation, rng *rand.Rand) (turns, questions [][]float32)
+	of func(talk *conversation, rng *rand.Rand) (turns, questions [][]float32)
 }
 
 func simulated() []simulation {
 	list := []simulation{
 		{"no vectors", nil},
 		{"random", noisy(0, 384, nil)},
-		{"all equal", func(t *exchange.Conversation, _ *rand.Rand) (turns, questions [][]float32) {
+		{"all equal", func(t *conversation, _ *rand.Rand) (turns, questions [][]float32) {
 			return slices.Repeat([][]float32{{.6, .8}}, len(t.Turns)), slices.Repeat([][]float32{{.6, .8}}, len(t.Questions))
 		}},
 		{"one cluster", oneCluster},
@@ -83,8 +78,8 @@ func simulated() []simulation {
 
 // noisy are random vectors; those of questions are drawn towards the turns that answer them. With
 // words, half of each vector is made of them.
-func noisy(pull float32, dim int, words func([]string) []float32) func(*exchange.Conversation, *rand.Rand) (turns, questions [][]float32) {
-	return func(talk *exchange.Conversation, rng *rand.Rand) (turns, questions [][]float32) {
+func noisy(pull float32, dim int, words func([]string) []float32) func(*conversation, *rand.Rand) (turns, questions [][]float32) {
+	return func(talk *conversation, rng *rand.Rand) (turns, questions [][]float32) {
 		random := func(terms []string) []float32 {
 			v := make([]float32, dim)
 			for i := range v {
@@ -122,7 +117,7 @@ func noisy(pull float32, dim int, words func([]string) []float32) func(*exchange
 	}
 }
 
-func oneCluster(talk *exchange.Conversation, rng *rand.Rand) (turns, questions [][]float32) {
+func oneCluster(talk *conversation, rng *rand.Rand) (turns, questions [][]float32) {
 	near := func() []float32 {
 		v := make([]float32, 64)
 		for i := range v {
@@ -139,8 +134,8 @@ func oneCluster(talk *exchange.Conversation, rng *rand.Rand) (turns, questions [
 	return turns, questions
 }
 
-func byWords(of func([]string) []float32) func(*exchange.Conversation, *rand.Rand) (turns, questions [][]float32) {
-	return func(talk *exchange.Conversation, _ *rand.Rand) (turns, questions [][]float32) {
+func byWords(of func([]string) []float32) func(*conversation, *rand.Rand) (turns, questions [][]float32) {
+	return func(talk *conversation, _ *rand.Rand) (turns, questions [][]float32) {
 		for _, t := range talk.Turns {
 			turns = append(turns, of(reference.Document(t.Text)))
 		}
@@ -170,7 +165,7 @@ func hashedWords(terms []string) []float32 {
 
 // byLSA is latent semantic analysis of a conversation: the left singular vectors of its matrix of
 // turns and terms, by orthogonal iteration.
-func byLSA(talk *exchange.Conversation, rng *rand.Rand) (turns, questions [][]float32) {
+func byLSA(talk *conversation, rng *rand.Rand) (turns, questions [][]float32) {
 	const rank, rounds = 64, 12
 	var docs [][]string
 	for _, t := range talk.Turns {
@@ -315,7 +310,7 @@ func (e *embedderRun) Round(ctx context.Context) (sample harness.Sample, err err
 	if err != nil {
 		return nil, err
 	}
-	db, err := engine.Open(dir, &engine.Options{IndexedText: exchange.LocomoIndexedText()})
+	db, err := engine.Open(dir, &engine.Options{IndexedText: turnIndexedText()})
 	if err != nil {
 		return nil, err
 	}
@@ -374,26 +369,23 @@ func (e *embedderRun) Round(ctx context.Context) (sample harness.Sample, err err
 }
 
 // store stores a conversation with its vectors.
-func (e *embedderRun) store(ctx context.Context, db *engine.DB, talk *exchange.Conversation, rng *rand.Rand) (turns, questions [][]float32, err error) {
+func (e *embedderRun) store(ctx context.Context, db *engine.DB, talk *conversation, rng *rand.Rand) (turns, questions [][]float32, err error) {
 	if e.embedder.of != nil {
 		turns, questions = e.embedder.of(talk, rng)
 	}
-	batch := make([]memory.Memory, len(talk.Turns))
-	for i, t := range talk.Turns {
-		batch[i] = talk.Memory(t)
+	err = talk.store(ctx, db, func(i int, m *memory.Memory) {
 		if turns != nil {
-			batch[i].Embedding = turns[i]
+			m.Embedding = turns[i]
 		}
-	}
-	_, err = db.Memories().StoreBatch(ctx, batch, &memory.StoreOptions{NoDedup: true})
+	})
 	return turns, questions, err
 }
 
 // ranked are the scores of the turns of a conversation for a question.
 type ranked struct {
-	talk   *exchange.Conversation
+	talk   *conversation
 	scores []float64
-	q      exchange.Question
+	q      question
 }
 
 func similarities(q []float32, turns [][]float32) []float64 {

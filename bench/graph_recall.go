@@ -24,18 +24,14 @@ func graphRecall() *harness.Workload {
 }
 
 func graphRecallContestants(env *harness.Env) ([]harness.Contestant, error) {
-	path, err := env.Path(locomoFile)
+	talks, err := readTalks(env)
 	if err != nil {
 		return nil, err
 	}
-	talks, err := readTalks(path)
-	if err != nil {
-		return nil, err
-	}
-	shared := &locomoDB{env: env, path: path, extract: true}
+	shared := &locomoDB{env: env, talks: talks, extract: true}
 	var list []harness.Contestant
 	for i, weight := range graphWeights {
-		c := shared.contestant(talks, memory.ProfileBest, i == 0)
+		c := shared.contestant(memory.ProfileBest, i == 0)
 		if weight > 0 {
 			c.Name = fmt.Sprint("graph ", weight)
 		}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
 	"github.com/seed-7aedc3ff/memdb/bench/relevance"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -58,25 +55,21 @@ func locomo() *harness.Workload {
 // locomoContestants are memdb under each profile, and each peer over the text
 // alone and over everything that memdb indexes of a turn.
 func locomoContestants(env *harness.Env) ([]harness.Contestant, error) {
-	path, err := env.Path(locomoFile)
-	if err != nil {
-		return nil, err
-	}
-	talks, err := readTalks(path)
+	talks, err := readTalks(env)
 	if err != nil {
 		return nil, err
 	}
 	var list []harness.Contestant
-	shared := &locomoDB{env: env, path: path}
+	shared := &locomoDB{env: env, talks: talks}
 	for i, profile := range []memory.Profile{
 		memory.ProfileText, memory.ProfileBest, memory.ProfileSubstrate, memory.ProfileVector, memory.ProfileHybrid,
 	} {
-		list = append(list, shared.contestant(talks, profile, i == 0))
+		list = append(list, shared.contestant(profile, i == 0))
 	}
 	for _, o := range peer.Texts() {
 		for _, variant := range []struct {
 			name string
-			text func(exchange.Turn) string
+			text func(turn) string
 		}{{" text", turnText}, {" text+fields", turnFields}} {
 			list = append(list, harness.Contestant{
 				Name:    o.Name + variant.name,
@@ -90,26 +83,11 @@ func locomoContestants(env *harness.Env) ([]harness.Contestant, error) {
 	return list, nil
 }
 
-func readTalks(path string) (talks []*exchange.Conversation, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	for talk, err := range exchange.ReadLocomo(f) {
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
-		}
-		talks = append(talks, talk)
-	}
-	return talks, nil
-}
-
-func turnText(t exchange.Turn) string { return t.Text }
+func turnText(t turn) string { return t.Text }
 
 // turnFields is the text of a turn with the fields of
-// exchange.LocomoIndexedText: who speaks, what the picture shows, and when.
-func turnFields(t exchange.Turn) string {
+// turnIndexedText: who speaks, what the picture shows, and when.
+func turnFields(t turn) string {
 	parts := []string{t.Speaker, t.Text, t.Caption}
 	if !t.Time.IsZero() {
 		parts = append(parts, t.Time.Format("Monday 2 January 2006"))
@@ -123,7 +101,7 @@ type searcher func(ctx context.Context, talk, question string, k int) ([]string,
 // locomoDB is memdb with all conversations, which the profiles share.
 type locomoDB struct {
 	env   *harness.Env
-	path  string
+	talks []*conversation
 	db    *engine.DB
 	users int
 	// extract has the turns linked to what they mention.
@@ -132,7 +110,7 @@ type locomoDB struct {
 	foreign []peer.Document
 }
 
-func (l *locomoDB) contestant(talks []*exchange.Conversation, profile memory.Profile, baseline bool) harness.Contestant {
+func (l *locomoDB) contestant(profile memory.Profile, baseline bool) harness.Contestant {
 	return harness.Contestant{
 		Name:     "memdb " + string(profile),
 		Baseline: baseline,
@@ -141,7 +119,7 @@ func (l *locomoDB) contestant(talks []*exchange.Conversation, profile memory.Pro
 				return nil, err
 			}
 			view := &memdb{db: l.db, profile: profile}
-			return &locomoRun{talks: talks, search: view.Search, close: l.close}, nil
+			return &locomoRun{talks: l.talks, search: view.Search, close: l.close}, nil
 		},
 	}
 }
@@ -152,10 +130,14 @@ func (l *locomoDB) open(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if l.db, err = engine.Open(dir, &engine.Options{IndexedText: exchange.LocomoIndexedText()}); err != nil {
+		if l.db, err = engine.Open(dir, &engine.Options{IndexedText: turnIndexedText()}); err != nil {
 			return err
 		}
-		err = l.fill(ctx)
+		for _, talk := range l.talks {
+			if err == nil {
+				err = talk.store(ctx, l.db, nil)
+			}
+		}
 		if err == nil && len(l.foreign) > 0 {
 			err = l.addForeign(ctx)
 		}
@@ -170,16 +152,6 @@ func (l *locomoDB) open(ctx context.Context) (err error) {
 	return nil
 }
 
-func (l *locomoDB) fill(ctx context.Context) (err error) {
-	f, err := os.Open(l.path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	_, err = exchange.ImportLocomo(ctx, l.db, f, &exchange.Options{Strict: true})
-	return err
-}
-
 // close closes the database with its last user.
 func (l *locomoDB) close() error {
 	l.users--
@@ -192,7 +164,7 @@ func (l *locomoDB) close() error {
 }
 
 // openLocomoPeer fills an empty peer with all turns.
-func openLocomoPeer(ctx context.Context, env *harness.Env, o peer.Opener, talks []*exchange.Conversation, text func(exchange.Turn) string) (harness.Runner, error) {
+func openLocomoPeer(ctx context.Context, env *harness.Env, o peer.Opener, talks []*conversation, text func(turn) string) (harness.Runner, error) {
 	dir, err := env.Fresh("locomo-" + o.Name)
 	if err != nil {
 		return nil, err
@@ -215,7 +187,7 @@ func openLocomoPeer(ctx context.Context, env *harness.Env, o peer.Opener, talks 
 
 // locomoRun asks one contestant all questions.
 type locomoRun struct {
-	talks  []*exchange.Conversation
+	talks  []*conversation
 	search searcher
 	close  func() error
 }
@@ -245,8 +217,8 @@ func (l *locomoRun) Round(ctx context.Context) (harness.Sample, error) {
 }
 
 // questions are those that count, with the conversations that they are about.
-func (l *locomoRun) questions() iter.Seq2[string, exchange.Question] {
-	return func(yield func(string, exchange.Question) bool) {
+func (l *locomoRun) questions() iter.Seq2[string, question] {
+	return func(yield func(string, question) bool) {
 		for _, talk := range l.talks {
 			for _, q := range talk.Questions {
 				if counts(q) && !yield(talk.ID, q) {
@@ -305,7 +277,7 @@ func (l *locomoRun) Close() error { return l.close() }
 
 // counts reports whether a question is of a category that counts and has
 // evidence.
-func counts(q exchange.Question) bool {
+func counts(q question) bool {
 	for _, c := range locomoCategories {
 		if c.number == q.Category {
 			return len(q.Evidence) > 0

@@ -17,7 +17,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/bench/harness"
 	"github.com/seed-7aedc3ff/memdb/bench/peer"
-	"github.com/seed-7aedc3ff/memdb/exchange"
 )
 
 // TestMain lets this test's own binary be the child of the workloads that want a
@@ -372,12 +371,9 @@ func TestTextModes(t *testing.T) {
 
 // TestLocomoRound judges fixed answers, against figures worked out by hand.
 func TestLocomoRound(t *testing.T) {
-	talks := []*exchange.Conversation{}
-	for c, err := range exchange.ReadLocomo(strings.NewReader(talk)) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		talks = append(talks, c)
+	talks, err := parseTalks([]byte(talk))
+	if err != nil {
+		t.Fatal(err)
 	}
 	asked := 0
 	r := &locomoRun{talks: talks, search: func(_ context.Context, _, question string, k int) ([]string, error) {

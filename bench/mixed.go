@@ -23,22 +23,18 @@ func mixed() *harness.Workload {
 }
 
 func mixedContestants(env *harness.Env) ([]harness.Contestant, error) {
-	path, err := env.Path(locomoFile)
-	if err != nil {
-		return nil, err
-	}
-	talks, err := readTalks(path)
+	talks, err := readTalks(env)
 	if err != nil {
 		return nil, err
 	}
 	var list []harness.Contestant
-	alone, beside := &locomoDB{env: env, path: path}, &locomoDB{env: env, path: path}
+	alone, beside := &locomoDB{env: env, talks: talks}, &locomoDB{env: env, talks: talks}
 	for _, talk := range talks {
 		beside.foreign = append(beside.foreign, foreign(talk.ID)...)
 	}
 	for i, profile := range []memory.Profile{memory.ProfileText, memory.ProfileBest} {
-		list = append(list, alone.contestant(talks, profile, i == 0))
-		c := beside.contestant(talks, profile, false)
+		list = append(list, alone.contestant(profile, i == 0))
+		c := beside.contestant(profile, false)
 		c.Name += ", other languages beside"
 		list = append(list, c)
 	}

@@ -1,6 +1,5 @@
 // Package exchange reads and writes other forms of the data: everything as lines
-// of JSON, the conversations of the LoCoMo benchmark, and files of vectors. The
-// page docs/exchange.md describes the forms, key by key.
+// of JSON, and files of vectors. The page docs/exchange.md describes the forms, key by key.
 //
 // An import reads a stream, stores it in batches, each of which is one durable
 // commit, and tells in a [Report] what became of every record. It keeps what it

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-7aedc3ff/memdb/internal/dates"
 )
 
 // name is one that a text has.
@@ -112,7 +114,7 @@ func (r *reading) trimmed(from, to int) (int, int) {
 	words := r.words
 	outside := func(i int) bool {
 		w := &words[i]
-		return notNames[w.folded] || strings.Contains(w.folded, "'") && r.common(w.folded) || months[w.folded] != 0 && (i+1 == len(words) || to-from == 1)
+		return notNames[w.folded] || strings.Contains(w.folded, "'") && r.common(w.folded) || dates.Month(w.folded) != 0 && (i+1 == len(words) || to-from == 1)
 	}
 	for from < to && (outside(from) || titles[words[from].folded] || relatives[words[from].folded]) {
 		from++

@@ -2,11 +2,14 @@ package mention
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/seed-7aedc3ff/memdb/internal/dates"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
@@ -55,7 +58,7 @@ func (Rules) Extract(_ context.Context, text string) (Found, error) {
 	f := finding{known: map[string]int{}, guessed: map[int]bool{}}
 	f.addresses(text)
 	words := split(text)
-	f.dates(text, words)
+	f.dates(text)
 	r := reading{text: text, words: words, listing: listing()}
 	names := r.names()
 	for _, n := range names {
@@ -63,6 +66,30 @@ func (Rules) Extract(_ context.Context, text string) (Found, error) {
 	}
 	f.relate(text, names)
 	return f.Found, nil
+}
+
+// The years that people speak of.
+const firstYear, lastYear = 1000, 2199
+
+// dates adds the days, months and years that a text says: 2023-05-07, 2023-05, 2023, and May 7 where
+// no year is said.
+func (f *finding) dates(text string) {
+	for _, d := range dates.Named(text) {
+		name := ""
+		switch {
+		case d.Year != 0 && (d.Year < firstYear || d.Year > lastYear):
+			continue
+		case d.Month == 0:
+			name = fmt.Sprintf("%04d", d.Year)
+		case d.Year == 0:
+			name = fmt.Sprintf("%s %d", time.Month(d.Month), d.Day)
+		case d.Day == 0:
+			name = fmt.Sprintf("%04d-%02d", d.Year, d.Month)
+		default:
+			name = fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day)
+		}
+		f.add(Entity{Name: name, Type: date}, false)
+	}
 }
 
 // finding is what has been found so far.

@@ -53,8 +53,8 @@ var bans = []ban{
 	{
 		target: "time", names: []string{"Parse", "ParseInLocation"},
 		in: func(pkg string) bool {
-			// backup reads the times in its own IDs, exchange those of LoCoMo's sessions.
-			return law[rowKey(pkg)].floor != topmost && !slices.Contains([]string{"internal/scalar", "backup", "exchange"}, pkg)
+			// backup reads the times in its own IDs.
+			return law[rowKey(pkg)].floor != topmost && !slices.Contains([]string{"internal/scalar", "backup"}, pkg)
 		},
 		why: "internal/scalar is the one reader of times, in all forms",
 	},

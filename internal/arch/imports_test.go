@@ -26,6 +26,7 @@ const (
 	upper                     // services on the engine's public face
 	movers                    // the forms of other programs, on what stores items
 	contracts                 // services: what the higher ones ask of providers
+	makers                    // services: how every provider is made and called
 	dialects                  // services: what several providers share, a form on the wire or a test of the contract
 	adapters                  // services: one provider each
 	services                  // services: what is built on them
@@ -124,25 +125,17 @@ var law = map[string]row{
 	"services/graphs/own":   {floor: adapters, only: []string{"engine", "graph", "memory", "scope", "services/graphs", "services/graphs/graphtest"}},
 	"services/graphs/neo4j": {floor: adapters, only: []string{"internal/fault", "internal/retry", "internal/wiretest", "scope", "services/graphs", "services/graphs/graphtest", "services/httpjson"}},
 
-	"services/llm/chatwire":         {floor: dialects, only: llmAdapter},
-	"services/llm/modeltest":        {floor: dialects, only: llmAdapter, forTests: true},
-	"services/embedders/openaiwire": {floor: dialects, only: embedAdapter},
-	"services/embedders/embedtest":  {floor: dialects, only: embedAdapter, forTests: true},
+	"services/providers":              {floor: makers, only: []string{"internal/fault", "services/embedders", "services/httpjson", "services/llm"}},
+	"services/providers/providertest": {floor: dialects, only: adapter, forTests: true},
 
-	"services/llm/anthropic": {floor: adapters, only: llmAdapter},
-	"services/llm/azure":     {floor: adapters, only: append([]string{"services/llm/chatwire"}, llmAdapter...)},
-	"services/llm/gemini":    {floor: adapters, only: llmAdapter},
-	"services/llm/ollama":    {floor: adapters, only: llmAdapter},
-	"services/llm/openai":    {floor: adapters, only: append([]string{"services/llm/chatwire"}, llmAdapter...)},
-
-	"services/embedders/azure":       {floor: adapters, only: append([]string{"services/embedders/openaiwire"}, embedAdapter...)},
-	"services/embedders/cohere":      {floor: adapters, only: embedAdapter},
-	"services/embedders/gemini":      {floor: adapters, only: embedAdapter},
-	"services/embedders/huggingface": {floor: adapters, only: embedAdapter},
+	"services/providers/anthropic":   {floor: adapters, only: adapter},
+	"services/providers/cohere":      {floor: adapters, only: adapter},
+	"services/providers/gemini":      {floor: adapters, only: adapter},
+	"services/providers/huggingface": {floor: adapters, only: adapter},
+	"services/providers/ollama":      {floor: adapters, only: adapter},
+	"services/providers/openai":      {floor: adapters, only: adapter},
+	"services/providers/voyage":      {floor: adapters, only: adapter},
 	"services/embedders/local":       {floor: adapters, only: []string{"embed", "engine", "internal/fault", "internal/fsys", "internal/simd", "memory", "scope", "services/embedders"}, outside: []string{"golang.org/x/text"}},
-	"services/embedders/ollama":      {floor: adapters, only: embedAdapter},
-	"services/embedders/openai":      {floor: adapters, only: append([]string{"services/embedders/openaiwire"}, embedAdapter...)},
-	"services/embedders/voyage":      {floor: adapters, only: embedAdapter},
 
 	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
 	"services/extract":   {floor: services, only: []string{"internal/fault", "mention", "scope", "services/llm"}},
@@ -236,11 +229,8 @@ var law = map[string]row{
 	"internal/turn":         {floor: base, beside: []string{"internal/clock"}},
 }
 
-// What the adapters of providers stand on.
-var (
-	llmAdapter   = []string{"internal/fault", "internal/wiretest", "services/httpjson", "services/llm", "services/llm/modeltest"}
-	embedAdapter = []string{"embed", "internal/fault", "internal/wiretest", "services/embedders", "services/embedders/embedtest", "services/httpjson"}
-)
+// What the descriptions of providers stand on.
+var adapter = []string{"internal/fault", "internal/wiretest", "services/embedders", "services/httpjson", "services/llm", "services/providers", "services/providers/providertest"}
 
 const (
 	pebble   = "github.com/cockroachdb/pebble/v2"

@@ -18,7 +18,7 @@ func storeFree(name string, rule row) bool {
 	case "backup", "services/embedders/local": // their files come through the seam, whose interface is the store's
 		return false
 	}
-	return slices.Contains([]floor{parts, model, contracts, dialects, adapters}, rule.floor)
+	return slices.Contains([]floor{parts, model, contracts, makers, dialects, adapters}, rule.floor)
 }
 
 // checkLinks looks for ways from packages that are to be free of the store to the store.

@@ -74,7 +74,9 @@ func TestVectorFiles(t *testing.T) {
 // An export brings its history and its settings into a new database.
 func TestExportBringsAll(t *testing.T) {
 	c := newCLI(t)
-	c.ok("import", c.file("locomo.json", locomoFile))
+	c.ok("import", c.file("talk.jsonl", `{"type":"database","language":"english","indexed_text":[{"field":"metadata.speaker","weight":1}]}
+{"id":"talk/D1:1","agent":"talk","run":"session_1","text":"The kiln arrived.","metadata":{"speaker":"Ilse"}}
+{"id":"talk/D1:2","agent":"talk","run":"session_1","text":"Look!","metadata":{"speaker":"Bram"}}`))
 	c.ok("update", "talk/D1:1", "The oven arrived.", "--agent", "talk")
 	c.ok("delete", "talk/D1:2", "--agent", "talk")
 	c.ok("store", "brief", "--user", "u", "--id", "brief")
@@ -130,7 +132,7 @@ func TestImportFlags(t *testing.T) {
 	}
 	c.ok("import", typed, "--strict", "--ignore-unknown")
 	c.fails(exitUsage, "exclude each other", "import", extra, "--strict", "--skip-bad")
-	c.fails(exitUsage, `--format "yaml": there are auto, jsonl, json, locomo, fbin, u8bin, anthropic, chatgpt,`, "import", extra, "--format", "yaml")
+	c.fails(exitUsage, `--format "yaml": there are auto, jsonl, json, fbin, u8bin, anthropic, chatgpt,`, "import", extra, "--format", "yaml")
 	q := c.file("q.jsonl", `{"query":"t","filters":"x"}`)
 	r = c.run("recall", "--queries", q, "--user", "u")
 	if r.code != exitFailed || !strings.Contains(r.err, `line 1: the key "filters" is not known; there are id, query, embedding, user, agent, run, filter, limit, profile`) {
@@ -161,7 +163,6 @@ func TestBadFiles(t *testing.T) {
 	}{
 		{"cut in a line", "a.jsonl", good + `{"id":"b","user":"u","te`, nil, 1, "line 2: malformed JSON at byte 24: it ends too early"},
 		{"cut in a character", "a.jsonl", good + "{\"user\":\"u\",\"text\":\"caf\xc3", nil, 1, "line 2: invalid UTF-8 at byte 24"},
-		{"cut in LoCoMo's", "a.json", locomoFile[:200], nil, 0, "conversation 1: the file ends in the middle of it"},
 		{"cut vectors", "a.fbin", floatRows(2, 1, 2, 3, 4)[:20], []string{"--agent", "u"}, 0, "the file ends in row 1 of 2"},
 		{"vectors with an end", "a.fbin", floatRows(2, 1, 2, 3, 4) + "end", []string{"--agent", "u"}, 0, "the file goes on after the 2 rows"},
 		{"a vector that is none", "a.fbin", floatRows(2, 1, 2, 0, 0), []string{"--agent", "u"}, 1, "a.fbin: row 1: store a memory: its vector"},
@@ -169,7 +170,7 @@ func TestBadFiles(t *testing.T) {
 		{"byte order mark", "a.jsonl", "\ufeff" + good, nil, 1, ""},
 		{"Latin 1", "a.jsonl", good + "{\"user\":\"u\",\"text\":\"caf\xe9\"}\n", nil, 1, "line 2: invalid UTF-8 at byte 24"},
 		{"compressed", "a.jsonl.gz", "\x1f\x8b\x08\x00\x00", nil, 0, "the file cannot be unpacked: unexpected EOF"},
-		{"unknown format", "a.txt", good, []string{"--format", "yaml"}, 0, "there are auto, jsonl, json, locomo, fbin, u8bin, anthropic, chatgpt,"},
+		{"unknown format", "a.txt", good, []string{"--format", "yaml"}, 0, "there are auto, jsonl, json, fbin, u8bin, anthropic, chatgpt,"},
 		{"a line of 70 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 70<<20) + "\"}\n", nil, 1, "line 2: longer than 64 MiB"},
 		{"a text of 9 MB", "a.jsonl", good + `{"user":"u","text":"` + strings.Repeat("x", 9<<20) + "\"}\n", nil, 1, "line 2: store a memory: its text is 9437184 bytes long, the limit is 8388608"},
 		{"metadata nested 10,000 deep", "a.jsonl", good + `{"user":"u","text":"t","metadata":` + object + "}\n", nil, 1, "line 2: malformed JSON at byte "},

@@ -27,7 +27,6 @@ const importExample = `
 memdbctl import memories.jsonl
 memdbctl import chat.jsonl --user ada --run 2026-11-20
 memdbctl import agent_memory.json --into-user ada --into-agent researcher
-memdbctl import locomo10.json --format locomo --db ./locomo.data
 memdbctl import log.jsonl --user ada --map text=body,created_at=meta.ts --dry-run
 memdbctl import conversations.json --user ada --dry-run
 memdbctl import conversations.json --user ada
@@ -39,15 +38,14 @@ zstd -dc memories.jsonl.zst | memdbctl import - --format jsonl --strict`
 
 // The formats of an import.
 const (
-	formatJSONL  = "jsonl"
-	formatJSON   = "json"
-	formatLocomo = "locomo"
-	formatFbin   = string(exchange.RowsFloat32)
-	formatU8bin  = string(exchange.RowsUint8)
+	formatJSONL = "jsonl"
+	formatJSON  = "json"
+	formatFbin  = string(exchange.RowsFloat32)
+	formatU8bin = string(exchange.RowsUint8)
 )
 
-// ownFormats are those that memdb itself or its benchmarks write; formatAuto is any.
-var ownFormats = []string{formatJSONL, formatJSON, formatLocomo, formatFbin, formatU8bin}
+// ownFormats are those that memdb itself writes, and vectors; formatAuto is any.
+var ownFormats = []string{formatJSONL, formatJSON, formatFbin, formatU8bin}
 
 const formatAuto = "auto"
 
@@ -77,8 +75,7 @@ type importing struct {
 func (a *app) importCmd() *cobra.Command {
 	cmd := newCmd(groupData, "import FILE | import -", "Store the memories of a file", importExample)
 	cmd.Long = `Store the memories of a file: JSON lines or one JSON document, as export writes
-them, conversations of the LoCoMo benchmark, or vectors. docs/exchange.md describes these
-forms, key by key.
+them, or vectors. docs/exchange.md describes these forms, key by key.
 
 It also reads what other programs keep, and tells by the content which of them it was:
 conversations of ChatGPT and Claude, transcripts of Claude Code, Codex and Gemini CLI, lists
@@ -183,28 +180,23 @@ func (a *app) importFile(cmd *cobra.Command, name string, o importing) error {
 			return inputError(name, err)
 		}
 	}
-	if !isOwn(o.format) {
+	if !isVectors(o.format) {
 		return a.moveIn(cmd, name, from, o)
 	}
 	in, file := from.Reader, from.file
 	if len(o.fields) > 0 {
 		return usagef(cmd, "--map has no effect on the format %s, whose keys are fixed", o.format)
 	}
-	if (o.format == formatFbin || o.format == formatU8bin) && o.Scope == (memory.Scope{}) && o.IntoAgent == "" && o.IntoUser == "" {
+	if o.Scope == (memory.Scope{}) && o.IntoAgent == "" && o.IntoUser == "" {
 		return usagef(cmd, "vectors have no owner; give --agent, --user or --run")
 	}
-	whole, err := o.look(file, in)
-	if err != nil {
+	// What cannot be imported makes no database.
+	if err := checkHead(in, exchange.Rows(o.format), sizeOf(file)); err != nil {
 		return inputError(name, err)
 	}
-	var options *engine.Options
-	lost := ""
-	if o.format == formatLocomo {
-		options, lost = &engine.Options{IndexedText: exchange.LocomoIndexedText()}, "speaker, caption and date"
-	}
 	job := &importJob{app: a, name: name, size: sizeOf(file), importing: o}
-	return job.run(ctx, options, lost, func(db *engine.DB, o *exchange.Options) (exchange.Report, error) {
-		return read(ctx, db, whole, job.importing.format, o)
+	return job.run(ctx, nil, func(db *engine.DB, o *exchange.Options) (exchange.Report, error) {
+		return exchange.ImportVectors(ctx, db, in, exchange.Rows(job.importing.format), o)
 	})
 }
 
@@ -217,8 +209,8 @@ type importJob struct {
 }
 
 // run imports into the database, or under --dry-run into a copy of it, which is removed. A new database
-// is made with the options; lost says what is not searched in one that has others.
-func (j *importJob) run(ctx context.Context, o *engine.Options, lost string, load func(*engine.DB, *exchange.Options) (exchange.Report, error)) error {
+// is made with the options.
+func (j *importJob) run(ctx context.Context, o *engine.Options, load func(*engine.DB, *exchange.Options) (exchange.Report, error)) error {
 	const samples = 3
 	start := j.now()
 	bar := &progress{app: j.app, name: filepath.Base(j.name), size: j.size, dry: j.dryRun}
@@ -237,7 +229,7 @@ func (j *importJob) run(ctx context.Context, o *engine.Options, lost string, loa
 		return j.printReport(importResult{report, j.importing.format, took}, err)
 	}
 	if !j.dryRun {
-		return j.createAs(ctx, o, lost, do)
+		return j.createAs(ctx, o, "", do)
 	}
 	return j.dry(ctx, o, do)
 }
@@ -279,15 +271,6 @@ func (j *importJob) dry(ctx context.Context, o *engine.Options, do func(*engine.
 	})
 }
 
-// look refuses what cannot be imported, before a database is made of it, and returns
-// the input as if it had not been looked at.
-func (o *importing) look(file io.Reader, in *bufio.Reader) (io.Reader, error) {
-	if o.format == formatLocomo {
-		return firstConversation(in)
-	}
-	return in, checkHead(in, exchange.Rows(o.format), sizeOf(file))
-}
-
 // checkHead looks whether the input begins as a file of vectors does, and whether it is
 // as long as that says. size is 0 where it is not known.
 func checkHead(in *bufio.Reader, rows exchange.Rows, size int64) error {
@@ -300,24 +283,6 @@ func checkHead(in *bufio.Reader, rows exchange.Rows, size int64) error {
 		err = v.CheckSize(size)
 	}
 	return err
-}
-
-// firstConversation reads the first conversation of a file of LoCoMo, which tells that
-// it is one.
-func firstConversation(in io.Reader) (io.Reader, error) {
-	var head bytes.Buffer
-	for _, err := range exchange.ReadLocomo(io.TeeReader(in, &head)) {
-		return io.MultiReader(&head, in), err
-	}
-	return nil, errors.New("it holds no conversation")
-}
-
-// read imports in one of memdb's formats that are no JSON.
-func read(ctx context.Context, db *engine.DB, in io.Reader, format string, o *exchange.Options) (exchange.Report, error) {
-	if format == formatLocomo {
-		return exchange.ImportLocomo(ctx, db, in, o)
-	}
-	return exchange.ImportVectors(ctx, db, in, exchange.Rows(format), o)
 }
 
 // sizeOf is the size of a file, 0 where it is not known.

@@ -13,16 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/exchange"
-	"github.com/seed-7aedc3ff/memdb/memory"
 )
-
-const locomoFile = `[{"sample_id":"talk","conversation":{"speaker_a":"Ilse","speaker_b":"Bram",
-	"session_1_date_time":"1:56 pm on 8 May, 2023",
-	"session_1":[{"speaker":"Ilse","dia_id":"D1:1","text":"The kiln arrived."},
-		{"speaker":"Bram","dia_id":"D1:2","text":"Look!","blip_caption":"a blue teapot"}]}}]`
 
 // file writes a file to import.
 func (c *cli) file(name, text string) string {
@@ -103,10 +94,6 @@ func TestImportRefuses(t *testing.T) {
 	c.fails(exitFailed, "the name of the file is empty", "import", "")
 	c.fails(exitFailed, "UTF-16", "import", c.file("wide.jsonl", "\xff\xfe{\x00"))
 	c.fails(exitFailed, "the file cannot be unpacked: unexpected EOF", "import", c.file("small.jsonl.gz", "\x1f\x8b\x08\x00\x00"))
-	c.fails(exitFailed, "the file ends in the middle", "import", c.file("cut.json", locomoFile[:100]))
-	c.fails(exitFailed, "no JSON list of conversations", "import", c.file("l.jsonl", `{"user":"u","text":"t"}`), "--format", "locomo")
-	c.fails(exitFailed, "conversation 1: ", "import", c.file("other.json", `[{"user":"u","text":"t"}]`), "--format", "locomo")
-	c.fails(exitFailed, "it holds no conversation", "import", c.file("none.json", `[]`), "--format", "locomo")
 	c.fails(exitFailed, "the file ends in row 1 of 2", "import", c.file("cut.fbin", floatRows(2, 1, 2, 3, 4)[:20]), "--agent", "u")
 	if _, err := os.Stat(c.dir); err == nil {
 		t.Error("what can't be read made a database")
@@ -143,8 +130,7 @@ func TestGuessFormat(t *testing.T) {
 		"\n \t[{":                     formatJSON,
 		"[{\"type\":\"kv\"}]":         formatJSON,
 		"[\n {\n \"id\": \"a\"":       formatJSON,
-		"\ufeff[{\"qa\":[":            formatLocomo,
-		"\ufeff\n [\t{ \"sample_id\"": formatLocomo,
+		"\ufeff\n [\t{ \"sample_id\"": formatJSON,
 		"{\n\"user\":\"u\"}":          formatJSONL,
 		"\ufffd[":                     formatJSONL,
 		"\ufeff{\"a\":[1]}":           formatJSONL,
@@ -160,44 +146,6 @@ func TestGuessFormat(t *testing.T) {
 		if got := guessFormat("a.json", bufio.NewReader(strings.NewReader(text))); got != want {
 			t.Errorf("a.json, %q: %s, want %s", text, got, want)
 		}
-	}
-}
-
-// A database that is new, or holds nothing, gets the fields of LoCoMo; another
-// one keeps its own.
-func TestImportLocomo(t *testing.T) {
-	indexed := func(c *cli) []memory.IndexedField {
-		t.Helper()
-		db, err := engine.Open(c.dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer db.Close()
-		return db.Settings().IndexedText
-	}
-	c := newCLI(t)
-	file := c.file("locomo.json", locomoFile)
-	imported(t, c.ok("import", file, "--json"), 2, 2, 0, 0, 0)
-	if hits := c.objects("recall", "teapot", "--agent", "talk", "--profile", "text"); len(hits) != 1 || hits[0]["id"] != "talk/D1:2" || hits[0]["run"] != "session_1" {
-		t.Errorf("by caption: %v", hits)
-	}
-	if got := indexed(c); !reflect.DeepEqual(got, exchange.LocomoIndexedText()) {
-		t.Errorf("a new database indexes %v", got)
-	}
-	imported(t, c.ok("import", file, "--json"), 2, 0, 0, 2, 0)
-
-	c = newCLI(t)
-	c.ok("store", "mine", "--user", "u", "--id", "i")
-	before := indexed(c)
-	r := c.run("import", file)
-	if r.code != exitDone || !strings.Contains(r.err, "speaker, caption and date will not be searched") {
-		t.Errorf("beside other memories: exit %d, %s", r.code, r.err)
-	}
-	if got := indexed(c); !reflect.DeepEqual(got, before) {
-		t.Errorf("it indexes %v, and did %v", got, before)
-	}
-	if got := c.objects("list", "--agent", "talk"); len(got) != 2 {
-		t.Errorf("listed %v", got)
 	}
 }
 

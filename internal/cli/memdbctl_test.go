@@ -369,7 +369,7 @@ func TestUsage(t *testing.T) {
 		{"store t --expires never-ever", `--expires: "never-ever" is no time`},
 		{"import", "it takes one file"},
 		{"import a b", "it takes one file"},
-		{"import a --format xml", `--format "xml": there are auto, jsonl, json, locomo, fbin, u8bin, anthropic, chatgpt,`},
+		{"import a --format xml", `--format "xml": there are auto, jsonl, json, fbin, u8bin, anthropic, chatgpt,`},
 		{"check extra", "it takes no argument"},
 		{"stats extra", "it takes no argument"},
 		{"demo extra", "it takes no argument"},
@@ -977,7 +977,7 @@ func TestCompletion(t *testing.T) {
 		"store --role ":     {"user", "assistant", "system", "tool"},
 		"store --kind ":     {"message", "fragment", "fact", "note", "archive", "summary"},
 		"recall --profile ": {"best", "text", "vector", "hybrid", "substrate"},
-		"import --format ":  {"auto", "jsonl", "json", "locomo", "fbin", "u8bin", "anthropic", "chatgpt", "chats", "chroma", "claude", "claude-code", "codex", "csv", "gemini-cli", "langgraph", "markdown", "mcp", "mem0", "openfang", "qdrant", "sqlite"},
+		"import --format ":  {"auto", "jsonl", "json", "fbin", "u8bin", "anthropic", "chatgpt", "chats", "chroma", "claude", "claude-code", "codex", "csv", "gemini-cli", "langgraph", "markdown", "mcp", "mem0", "openfang", "qdrant", "sqlite"},
 		"hi":                {"history"},
 	} {
 		r := c.bare(append([]string{"__complete"}, strings.Split(args, " ")...)...)

@@ -129,10 +129,8 @@ func (i *moveInput) guess(ctx context.Context, name string) (string, error) {
 	return guessFormat(name, i.Reader), nil
 }
 
-// isOwn reports whether a form is one of memdb's or of a benchmark that package exchange reads.
-func isOwn(format string) bool {
-	return slices.Contains(ownFormats, format) && format != formatJSONL && format != formatJSON
-}
+// isVectors reports whether a form has vectors alone.
+func isVectors(format string) bool { return format == formatFbin || format == formatU8bin }
 
 // moveIn imports records: those of memdb's own, and of other programs.
 func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing) error {
@@ -157,7 +155,7 @@ func (a *app) moveIn(cmd *cobra.Command, name string, in *moveInput, o importing
 		return fmt.Errorf("import %s: %w", name, err)
 	}
 	job := &importJob{app: a, name: name, size: in.Size, importing: o}
-	return job.run(ctx, options, "", func(db *engine.DB, o *exchange.Options) (exchange.Report, error) {
+	return job.run(ctx, options, func(db *engine.DB, o *exchange.Options) (exchange.Report, error) {
 		report, err := exchange.ImportItems(ctx, db, a.ownSpace(ctx, db, job.importing.format, all), o)
 		items.Tell(&report)
 		if items.Nobodys() {

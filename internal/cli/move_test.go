@@ -118,7 +118,6 @@ func TestDryRunOwn(t *testing.T) {
 	for name, text := range map[string]string{
 		"a.jsonl": `{"id":"a","user":"u","text":"one"}` + "\n" + `{"type":"kv","user":"u","key":"k","value":1}` + "\n" + `{"type":"history","memory_id":"x","user":"u","event":"ADD","new_value":"x","timestamp":"2026-01-01"}` + "\n",
 		"a.json":  `[{"id":"a","user":"u","text":"one"},{"type":"kv","user":"u","key":"k","value":1},{"type":"session","session":"s","user":"u"}]`,
-		"b.json":  locomoFile,
 		"b.fbin":  floatRows(2, 1, 0, 0, 1, -1, 0),
 	} {
 		got := c.objects("import", c.file(name, text), "--user", "u", "--dry-run")

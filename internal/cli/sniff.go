@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"path/filepath"
-	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 )
@@ -20,19 +19,13 @@ const (
 	maxBlank = 512
 )
 
-// locomoKeys are those that a conversation of LoCoMo may begin with.
-var locomoKeys = []string{"sample_id", "conversation", "qa", "event_summary", "observation", "session_summary"}
-
-// guessFormat looks at the name, and then at how the file begins: a list is a document, or
-// LoCoMo's where its first object has LoCoMo's keys; an object in several lines is a
-// document in a file that says so by its name.
+// guessFormat looks at the name, and then at how the file begins: a list is a document,
+// and so is an object in several lines in a file that says so by its name.
 func guessFormat(name string, in *bufio.Reader) string {
 	if f, ok := vectorFormat(name); ok && !isText(in) {
 		return string(f)
 	}
 	switch at, c := nextByte(in, 0); {
-	case c == '[' && slices.Contains(locomoKeys, firstKey(in, at+1)):
-		return formatLocomo
 	case c == '[':
 		return formatJSON
 	case c == '{' && filepath.Ext(name) == "."+formatJSON && bytes.ContainsRune(objectAt(in, at), '\n'):
@@ -99,27 +92,6 @@ func byteAt(in *bufio.Reader, at int) (byte, bool) {
 		return 0, false
 	}
 	return head[at], true
-}
-
-// firstKey is the first key of the object that comes next, empty where none does.
-func firstKey(in *bufio.Reader, from int) string {
-	at, c := nextByte(in, from)
-	if c == '{' {
-		at, c = nextByte(in, at+1)
-	}
-	if c != '"' {
-		return ""
-	}
-	for end := at + 1; end < at+maxBlank; end++ {
-		switch c, ok := byteAt(in, end); {
-		case !ok:
-			return ""
-		case c == '"':
-			head, _ := in.Peek(end)
-			return string(head[at+1:])
-		}
-	}
-	return ""
 }
 
 // objectAt is the object that begins at a place, nil where it is longer than the buffer, or

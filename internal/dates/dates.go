@@ -34,11 +34,30 @@ type Mention struct {
 // (2023年5月7日), and the words for yesterday, today and tomorrow of twelve languages.
 func In(text string, at time.Time) []Mention {
 	r := reader{text: text, day: midnight(at)}
+	r.read()
+	return r.found
+}
+
+// Date is a date as a text says it: a part that the text does not say is 0.
+type Date struct{ Year, Month, Day int }
+
+// Named returns the dates that a text says by day, month or year, in the order in which they stand
+// there, at most [MostMentions]. It leaves out what [In] counts from another day.
+func Named(text string) []Date {
+	r := reader{text: text, calendar: true}
+	r.read()
+	return r.named
+}
+
+// Month returns the number of the month that a word in lower case names, 0 for other words.
+func Month(word string) int { return months[word] }
+
+// read finds all times of the text.
+func (r *reader) read() {
 	r.split()
-	for i := 0; i < len(r.words) && len(r.found) < MostMentions; {
+	for i := 0; i < len(r.words) && len(r.found)+len(r.named) < MostMentions; {
 		i += max(1, r.at(i))
 	}
-	return r.found
 }
 
 // word is a word of a text, or a number in it.
@@ -56,6 +75,9 @@ type reader struct {
 	day   time.Time
 	words []word
 	found []Mention
+
+	calendar bool // only dates are looked for, and they go to named
+	named    []Date
 }
 
 // split finds the words of the text that a date can be made of. Those between them, of which there
@@ -191,6 +213,12 @@ func (r *reader) at(i int) int {
 	if w.digits > 0 {
 		return r.number(i)
 	}
+	if r.calendar {
+		if m := months[w.key]; m != 0 {
+			return r.month(i, m)
+		}
+		return 0
+	}
 	if away, ok := dayWords[w.key]; ok {
 		r.addDay(r.day.AddDate(0, 0, away))
 		return 1
@@ -231,7 +259,7 @@ func (r *reader) number(i int) int {
 	if n := r.dotted(i); n > 0 {
 		return n
 	}
-	if n := r.dayOfMonth(i); n > 0 {
+	if n := r.dayOfMonth(i); n > 0 || r.calendar {
 		return n
 	}
 	return r.ago(i)
@@ -252,7 +280,7 @@ func (r *reader) year(i int) int {
 		}
 		return 0
 	}
-	if y < 1000 || r.words[i].from > 0 && !yearTellers[r.key(i-1)] {
+	if y < 1000 || (r.words[i].from > 0 || r.calendar) && !yearTellers[r.key(i-1)] {
 		return 0
 	}
 	r.addYear(y)
@@ -330,7 +358,7 @@ func (r *reader) month(i, m int) int {
 		return last + 1 - i
 	}
 	w := &r.words[i]
-	if full := time.Month(m).String(); w.capital && len(w.key) < len(full) {
+	if full := time.Month(m).String(); w.capital && len(w.key) < len(full) && !r.calendar {
 		r.found = append(r.found, Mention{Words: full})
 		return 1
 	}

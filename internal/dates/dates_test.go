@@ -1,6 +1,7 @@
 package dates
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -109,5 +110,26 @@ func BenchmarkIn(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		In(text, time.Unix(1e9, 0))
+	}
+}
+
+// TestNamed verifies which dates are found without a day to count from, and that a part which a text
+// does not say is 0.
+func TestNamed(t *testing.T) {
+	for text, want := range map[string]string{
+		"On 7 May 2023, on May 8th, 2023 and 2023-06-09; in July 2024.": "[{2023 5 7} {2023 5 8} {2023 6 9} {2024 7 0}]",
+		"Back in 2016, on May 7th or 3rd of June, I may 5 times.":       "[{2016 0 0} {0 5 7} {0 6 3}]",
+		"29 February, 30 February and 29 Feb 2023":                      "[{0 2 29}]",
+		"31.12.2023, 2023/02/01 and 2023年5月7日":                          "[{2023 12 31} {2023 2 1} {2023 5 7}]",
+		"last May 2023": "[{2023 5 0}]",
+		"Yesterday, last Friday, two weeks ago, in 3 days, next June, Fri, Jan, today, 昨天": "[]",
+		"1500 people, 99 May 2023, 2023-13-01":                                             "[]",
+	} {
+		if got := fmt.Sprint(Named(text)); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	if many := strings.Repeat("in 2016, ", 100); len(Named(many)) != MostMentions {
+		t.Errorf("%d of 100", len(Named(many)))
 	}
 }

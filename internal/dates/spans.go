@@ -33,9 +33,17 @@ func (r *reader) addDay(d time.Time) { r.addSpan(d, 1) }
 
 // addDate adds a day that may not exist.
 func (r *reader) addDate(y, m, d int) {
-	if t, ok := dateOf(y, m, d); ok {
+	if t, ok := dateOf(y, m, d); ok && !r.name(y, m, d) {
 		r.addDay(t)
 	}
+}
+
+// name adds a date as it is said, where only that is looked for.
+func (r *reader) name(y, m, d int) bool {
+	if r.calendar {
+		r.named = append(r.named, Date{y, m, d})
+	}
+	return r.calendar
 }
 
 // dateOf is a date, false where there is no such day.
@@ -46,6 +54,10 @@ func dateOf(y, m, d int) (time.Time, bool) {
 
 // addNear adds the day of a month in the year in which it is nearest.
 func (r *reader) addNear(m, d int) {
+	const leap = 2000 // has every day that there is
+	if _, ok := dateOf(leap, m, d); !ok || r.name(0, m, d) {
+		return
+	}
 	var best time.Time
 	for y := r.day.Year() - 1; y <= r.day.Year()+1; y++ {
 		t, ok := dateOf(y, m, d)
@@ -60,14 +72,14 @@ func (r *reader) addNear(m, d int) {
 
 func (r *reader) addMonth(y, m int) {
 	from, ok := dateOf(y, m, 1)
-	if !ok || y == lastYear {
+	if !ok || y == lastYear || r.name(y, m, 0) {
 		return
 	}
 	r.found = append(r.found, Mention{From: from, To: from.AddDate(0, 1, 0), Words: from.Format(monthForm)})
 }
 
 func (r *reader) addYear(y int) {
-	if y < firstYear || y >= lastYear {
+	if y < firstYear || y >= lastYear || r.name(y, 0, 0) {
 		return
 	}
 	from := time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -29,7 +29,7 @@ func (c *Config) Endpoints(env Lookup) (all []Endpoint) {
 		all = append(all, Endpoint{provider, strings.TrimRight(base, "/")})
 	}
 	if c.LLM != nil {
-		add(c.LLM.Provider, c.LLM.Config.BaseURL, models[c.LLM.Provider].baseVariable)
+		add(c.LLM.Provider, c.LLM.Config.BaseURL, named(c.LLM.Provider).BaseVariable)
 	}
 	if e := c.Embedder; e != nil {
 		switch e.Provider {
@@ -37,7 +37,7 @@ func (c *Config) Endpoints(env Lookup) (all []Endpoint) {
 		case Local:
 			add(Local, e.Config.Model, "")
 		default:
-			add(e.Provider, e.Config.BaseURL, sources[e.Provider].baseVariable)
+			add(e.Provider, e.Config.BaseURL, named(e.Provider).BaseVariable)
 		}
 	}
 	if g := c.GraphStore; g != nil && g.Provider == Neo4j {

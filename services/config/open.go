@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/services/graphs"
 	"github.com/seed-7aedc3ff/memdb/services/llm"
 	"github.com/seed-7aedc3ff/memdb/services/meter"
+	"github.com/seed-7aedc3ff/memdb/services/providers"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
@@ -54,9 +55,9 @@ var fromEnv = []string{"openai", "anthropic", "google"}
 // is set of OPENAI_API_KEY, ANTHROPIC_API_KEY and GOOGLE_API_KEY, no language model where none
 // is, and the lexical embedder. first are providers that are preferred to this order.
 func FromEnv(env Lookup, first ...string) *Config {
-	for _, provider := range slices.Concat(first, fromEnv) {
-		if m, ok := models[provider]; ok && env.get(m.variable) != "" {
-			return &Config{LLM: &LLM{Provider: provider}}
+	for _, name := range slices.Concat(first, fromEnv) {
+		if p := named(name); p.Chat != nil && env.get(p.Variable) != "" {
+			return &Config{LLM: &LLM{Provider: name}}
 		}
 	}
 	return &Config{}
@@ -92,8 +93,8 @@ func (s *Services) NeedLLM() (llm.Client, error) {
 		return s.LLM, nil
 	}
 	var names []string
-	for _, provider := range fromEnv {
-		names = append(names, models[provider].variable+" ("+provider+")")
+	for _, name := range fromEnv {
+		names = append(names, named(name).Variable+" ("+name+")")
 	}
 	return nil, fault.Invalid("ask a language model", "none is configured, and the environment holds no key of one", "set one of "+strings.Join(names, ", ")+", or give a configuration with llm")
 }
@@ -176,15 +177,15 @@ func (e *Embedder) onlyLexical() error {
 }
 
 func (s *Services) openLLM(c *LLM, env Lookup, counts func(*Calls) *meter.Meter) error {
-	p, ok := models[c.Provider]
-	if !ok {
+	p := named(c.Provider)
+	if p.Chat == nil {
 		return noProvider("llm", c.Provider, Models())
 	}
-	access, err := c.Config.access(c.Provider, "llm", p.variable, p.baseVariable, env)
+	access, err := c.Config.access(p, "llm", env)
 	if err != nil {
 		return err
 	}
-	client, err := p.open(access)
+	client, err := p.NewChat(access)
 	if err != nil {
 		return err
 	}
@@ -197,21 +198,22 @@ func (s *Services) openLLM(c *LLM, env Lookup, counts func(*Calls) *meter.Meter)
 }
 
 func (s *Services) openEmbedder(c *Embedder, env Lookup, counts func(*Calls) *meter.Meter) error {
-	p, ok := sources[c.Provider]
-	if !ok {
+	p := named(c.Provider)
+	if !p.EmbedsTexts() {
 		return noProvider("embedder", c.Provider, Embedders())
 	}
-	access, err := c.Config.access(c.Provider, "embedder", p.variable, p.baseVariable, env)
+	access, err := c.Config.access(p, "embedder", env)
 	if err != nil {
 		return err
 	}
-	source, err := p.open(access, &c.Config)
+	access.Dimensions, access.InputType, access.PromptName = c.Config.Dimensions, c.Config.InputType, c.Config.PromptName
+	source, err := p.NewSource(access)
 	if err != nil {
 		return err
 	}
 	e, err := embedders.New(source, embedders.Options{
 		Timeout: time.Duration(c.Config.Timeout), Concurrency: c.Config.Concurrency, Batch: c.Config.Batch,
-		CacheEntries: -1, Retry: c.Config.retry(), Base: access.base, Meter: counts(&c.Config.Calls),
+		CacheEntries: -1, Retry: c.Config.retry(), Base: access.BaseURL, Meter: counts(&c.Config.Calls),
 	})
 	if err != nil {
 		return err
@@ -253,28 +255,25 @@ func entries(n *int) int {
 	return *n
 }
 
-// access is where a provider is, and the key to it.
-type access struct{ model, key, hint, base, version string }
-
-// access finds the key. A variable that is named and not set is an error here; whether a
-// provider needs a key at all, its adapter knows.
-func (c *Calls) access(provider, part, variable, baseVariable string, env Lookup) (access, error) {
-	doing := "set up " + provider
-	a := access{model: c.Model, key: c.APIKey.value(), hint: "api_key of " + part, base: c.BaseURL, version: c.APIVersion}
-	if a.base == "" && baseVariable != "" {
-		a.base = env.get(baseVariable)
+// access says where a provider is, with the key to it. A variable that is named and not set is an
+// error here; whether a provider needs a key at all, its description says.
+func (c *Calls) access(p *providers.Provider, part string, env Lookup) (providers.Config, error) {
+	doing := "set up " + p.Name
+	a := providers.Config{Model: c.Model, Key: c.APIKey.value(), KeyHint: "api_key of " + part, BaseURL: c.BaseURL, Version: c.APIVersion}
+	if a.BaseURL == "" && p.BaseVariable != "" {
+		a.BaseURL = env.get(p.BaseVariable)
 	}
 	switch {
 	case !c.APIKey.IsZero() && c.APIKeyEnv != "":
 		return a, fault.Invalid(doing, "both api_key and api_key_env are given", "leave one out")
-	case a.key == hidden:
+	case a.Key == hidden:
 		return a, fault.Invalid(doing, "api_key is "+hidden+", which stands for a key where a configuration is printed", "give the key, or api_key_env")
 	case !c.APIKey.IsZero():
 		return a, nil
 	}
-	a.hint = cmp.Or(c.APIKeyEnv, variable)
-	a.key = env.get(a.hint)
-	if a.key == "" && c.APIKeyEnv != "" {
+	a.KeyHint = cmp.Or(c.APIKeyEnv, p.Variable)
+	a.Key = env.get(a.KeyHint)
+	if a.Key == "" && c.APIKeyEnv != "" {
 		return a, fault.Invalid(doing, "there is no key: the variable "+c.APIKeyEnv+", which api_key_env names, is not set", "set "+c.APIKeyEnv)
 	}
 	return a, nil

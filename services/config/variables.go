@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/services/graphs/neo4j"
+	"github.com/seed-7aedc3ff/memdb/services/providers/openai"
 )
 
 // maxVariable bounds the name of a variable, in bytes: keys are often longer than names.
@@ -22,7 +23,7 @@ var (
 // Variable reports whether a configuration may look up a variable of the environment: one that
 // providers have by default, or one whose name says that it holds a key, such as MY_OPENAI_KEY.
 func Variable(name string) bool {
-	return slices.Contains([]string{openaiBase, azureBase, neo4j.URLVariable, neo4j.UserVariable, neo4j.PasswordVariable}, name) || holdsSecret(name)
+	return slices.Contains([]string{openai.Provider.BaseVariable, openai.Azure.BaseVariable, neo4j.URLVariable, neo4j.UserVariable, neo4j.PasswordVariable}, name) || holdsSecret(name)
 }
 
 // holdsSecret reports whether a name is as those of variables that hold a secret. A configuration

@@ -6,11 +6,8 @@ import "testing"
 // only what is called a secret.
 func TestVariable(t *testing.T) {
 	may := []string{"MY_KEY", "MY_ANTHROPIC_KEY", "KEY_2", "NEO4J_URL", "NEO4J_USER", "NEO4J_PASSWORD"}
-	for _, m := range models {
-		may = append(may, m.variable, m.baseVariable)
-	}
-	for _, s := range sources {
-		may = append(may, s.variable, s.baseVariable)
+	for _, p := range known {
+		may = append(may, p.Variable, p.BaseVariable)
 	}
 	for _, name := range may {
 		if name != "" && !Variable(name) {

@@ -25,17 +25,16 @@ var remade = map[string]bool{"openai": true, "azure_openai": true, "google": tru
 // the environment names it, too: no folder has a text or a key sent to a server of its choice.
 func OfVectors(m engine.VectorModel, env Lookup) (*Config, error) {
 	const doing = "make the embedder of the database"
-	provider, name, _ := strings.Cut(m.Model, "/")
-	source, known := sources[provider]
-	if !known || !remade[provider] || name == "" {
+	of, name, _ := strings.Cut(m.Model, "/")
+	if !remade[of] || name == "" {
 		return nil, fault.Invalid(doing, fmt.Sprintf("its vectors are of %q, and that is not enough to make its embedder again", m.Model), "name a configuration by --config or "+FileVariable)
 	}
-	if m.Base != "" && m.Base != env.get(source.baseVariable) {
+	if variable := named(of).BaseVariable; m.Base != "" && m.Base != env.get(variable) {
 		do := "name a configuration by --config or " + FileVariable
-		if source.baseVariable != "" {
-			do = "where it is to be trusted, set " + source.baseVariable + " to it, or " + do
+		if variable != "" {
+			do = "where it is to be trusted, set " + variable + " to it, or " + do
 		}
 		return nil, fault.Invalid(doing, fmt.Sprintf("its vectors were made at %q, a server that only the database names", m.Base), do)
 	}
-	return &Config{Embedder: &Embedder{Provider: provider, Config: EmbedderCalls{Calls: Calls{Model: name}, Dimensions: m.Dim}}}, nil
+	return &Config{Embedder: &Embedder{Provider: of, Config: EmbedderCalls{Calls: Calls{Model: name}, Dimensions: m.Dim}}}, nil
 }

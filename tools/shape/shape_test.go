@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -96,29 +98,126 @@ func branches(n int, c chan int) int {
 // smallTable is the table of small.
 const smallTable = `|  | small |
 |---|---|
+| code lines | 53 |
 | packages | 2 |
 | files in the largest package | 2 (engine) |
 | largest file, lines | 34 (engine/branches.go) |
 | largest function, lines | 32 (engine.branches) |
 | function length, mean / p95 | 6 / 32 |
 | largest struct, fields | 4 (engine.DB) |
+| most fields with those of structs held by value | 4 (engine.DB) |
+| largest circle of files | 1 (.) |
 | main package: types and values + methods | 3 + 2 (engine) |
 | main package: exported fields | 4 |
 | comment lines per code line | 0.06 |
 | functions with cyclomatic > 15 (max) | 1 (17, engine.branches) |
+| functions with cyclomatic > 20 | 0 |
+| functions with > 70 lines | 0 |
 `
 
-func TestTable(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "small")
-	for name, text := range small {
-		full := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
+// joined is a tree with references between files and packages.
+var joined = map[string]string{
+	"go.mod":     "module example.org/joined\n",
+	"set/set.go": "package set\n\ntype Set[T any] struct{ first, last T }\n\nfunc (s *Set[T]) First() T { return s.first }\n",
+	"ring/head.go": `package ring
+
+import (
+	"sync/atomic"
+
+	"example.org/joined/set"
+	"example.org/unknown"
+)
+
+type head struct {
+	unknown.Thing
+	count int
+	all   set.Set[*node]
+	now   atomic.Pointer[tail]
+	in    inner
+	mu    struct{ a, b int }
+	list  list[int]
+	far   *inner
+}
+
+type list[T any] struct {
+	item T
+	next *list[T]
+}
+
+type inner struct{ x, y, z int }
+
+// To node.go, by a method of what another package of the tree returns.
+func (h *head) walk() { h.all.First().step() }
+`,
+	"ring/node.go": `package ring
+
+type node struct{}
+
+func (n *node) step() {}
+
+// To tail.go, by a field of what the standard library returns.
+func skip(n node, heads ...*head) bool { return heads[0].now.Load().done }
+`,
+	"ring/tail.go": `package ring
+
+type tail struct{ done bool }
+
+// To end.go, by a value; end.go reaches nothing, and so is in no circle.
+var first = last
+
+func (t *tail) back(h *head, _ func(*node)) { _ = first; h.walk() }
+`,
+	"ring/end.go":           "package ring\n\nconst last = 1\n",
+	"ring/outside.go":       "package ring\n\ntype user struct{ h *head }\n\nfunc (user) use(h head, t *tail) { h.walk() }\n",
+	"ring/other_windows.go": "package ring\n\nconst last = 2\n",
+}
+
+// TestJoined verifies the circle of files, the fields by value, and the functions and structs that
+// use a type, on a tree where each is known.
+func TestJoined(t *testing.T) {
+	dir := write(t, "joined", joined)
+	tree, err := measure(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := tree.circle("ring")
+	if want := []string{"head.go", "node.go", "tail.go"}; err != nil || !slices.Equal(files, want) {
+		t.Errorf("circle %v, %v; want %v", files, err, want)
+	}
+	// head: Thing, count, all and now are one each, inner has three, mu two, list two, far one.
+	for _, c := range []struct {
+		types string
+		want  use
+	}{
+		{"ring.head", use{functions: 3, holders: 1, fields: []int{12}}},
+		{"ring.head,ring.tail", use{functions: 4, holders: 1, fields: []int{12, 1}}},
+		{"ring.node", use{functions: 1, holders: 0, fields: []int{0}}},
+	} {
+		if got, err := tree.uses(strings.Split(c.types, ",")...); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %v; want %+v", c.types, got, err, c.want)
 		}
 	}
+	got := table(t, "-main=ring", "-packages", "-over", "-types=ring.head,ring.tail", dir)
+	for _, want := range []string{
+		"| code lines | 40 |\n", "| largest circle of files | 3 (ring) |\n",
+		"| joined | files | code lines | largest circle of files | most fields by value |\n",
+		"| ring | 6 | 37 | 3 | 12 (head) |\n", "| set | 1 | 3 | 1 | 2 (Set) |\n",
+		"joined: functions with cyclomatic > 20: \n",
+		"joined: 4 functions have a pointer to one of ring.head,ring.tail as receiver or parameter, 1 structs hold one; fields by value: [12 1]\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	for _, types := range []string{"head", "nowhere.head", "ring.nothing", "ring.head,set.Set"} {
+		if err := run([]string{"-main=ring", "-types=" + types, dir}, io.Discard, io.Discard); err == nil {
+			t.Errorf("-types=%s: no error", types)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	dir := write(t, "small", small)
 	if got := table(t, dir); got != smallTable {
 		t.Errorf("table:\n%s\nwant:\n%s", got, smallTable)
 	}
@@ -138,6 +237,22 @@ func TestTable(t *testing.T) {
 			t.Errorf("%q: no error", args)
 		}
 	}
+}
+
+// write returns a folder with the files of a tree.
+func write(t *testing.T, name string, files map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	for name, text := range files {
+		full := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 func table(t *testing.T, args ...string) string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -14,21 +15,30 @@ import (
 	"strings"
 )
 
-// tooComplex is the cyclomatic complexity above which a function is counted.
-const tooComplex = 15
+// Functions above these are counted: cyclomatic complexities, and a length in lines.
+const (
+	tooComplex    = 15
+	farTooComplex = 20
+	tooLong       = 70
+)
 
 // rows are what is measured of a tree, in the order of its column.
 var rows = []string{
+	"code lines",
 	"packages",
 	"files in the largest package",
 	"largest file, lines",
 	"largest function, lines",
 	"function length, mean / p95",
 	"largest struct, fields",
+	"most fields with those of structs held by value",
+	"largest circle of files",
 	"main package: types and values + methods",
 	"main package: exported fields",
 	"comment lines per code line",
 	fmt.Sprintf("functions with cyclomatic > %d (max)", tooComplex),
+	fmt.Sprintf("functions with cyclomatic > %d", farTooComplex),
+	fmt.Sprintf("functions with > %d lines", tooLong),
 }
 
 // largest is the greatest of some sizes, and the first thing that has it.
@@ -52,26 +62,34 @@ func (l largest) String() string {
 
 // pkg is a folder with Go files.
 type pkg struct {
-	files           int
+	files, codes    int // number, and lines of code
 	names           int // exported types, functions, variables and constants
 	methods, fields int // exported, of exported types
+
+	types map[string]ast.Expr // what each type is declared as
+	funcs []*ast.FuncDecl
 }
 
 // tree is what is known of the Go files under a folder.
 type tree struct {
+	root    string
 	fset    *token.FileSet
+	modules map[string]string // path → folder
+	types   *loader
 	pkgs    map[string]*pkg // by slash path from the root, "." for the root
 	lengths []int           // of functions, in lines
 
 	file, function, structure, cyclomatic largest
 
-	complex         int // functions above tooComplex
+	complex         int      // functions above tooComplex
+	farTooComplex   []string // names of functions above it
+	tooLong         []string
 	comments, codes int // lines
 }
 
 // measure reads a tree.
 func measure(root string, nested bool) (*tree, error) {
-	t := &tree{fset: token.NewFileSet(), pkgs: map[string]*pkg{}}
+	t := &tree{root: root, fset: token.NewFileSet(), modules: map[string]string{}, pkgs: map[string]*pkg{}}
 	err := filepath.WalkDir(root, func(full string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -80,7 +98,7 @@ func measure(root string, nested bool) (*tree, error) {
 			if full != root && skipped(full, nested) {
 				return filepath.SkipDir
 			}
-			return nil
+			return t.addModule(full)
 		case !d.Type().IsRegular(), !strings.HasSuffix(full, ".go"), strings.HasSuffix(full, "_test.go"):
 			return nil
 		}
@@ -103,6 +121,23 @@ func skipped(full string, nested bool) bool {
 	return err == nil && !nested
 }
 
+// addModule remembers the path of the module that begins in a folder, if one does.
+func (t *tree) addModule(dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "module" {
+			t.modules[strings.Trim(words[1], `"`)] = dir
+		}
+	}
+	return nil
+}
+
 func (t *tree) addFile(name, full string) error {
 	source, err := os.ReadFile(full)
 	if err != nil {
@@ -118,7 +153,7 @@ func (t *tree) addFile(name, full string) error {
 	dir := path.Dir(name)
 	p := t.pkgs[dir]
 	if p == nil {
-		p = &pkg{}
+		p = &pkg{types: map[string]ast.Expr{}}
 		t.pkgs[dir] = p
 	}
 	p.files++
@@ -128,15 +163,16 @@ func (t *tree) addFile(name, full string) error {
 	if dir == "." {
 		prefix = file.Name.Name
 	}
-	t.addShapes(prefix, file)
+	t.addShapes(p, prefix, file)
 	comments, codes := countLines(source)
 	t.comments += comments
 	t.codes += codes
+	p.codes += codes
 	return nil
 }
 
 // addShapes measures the functions and structs of a file.
-func (t *tree) addShapes(prefix string, file *ast.File) {
+func (t *tree) addShapes(p *pkg, prefix string, file *ast.File) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
@@ -149,7 +185,15 @@ func (t *tree) addShapes(prefix string, file *ast.File) {
 			if c > tooComplex {
 				t.complex++
 			}
+			if c > farTooComplex {
+				t.farTooComplex = append(t.farTooComplex, fmt.Sprintf("%s (%d)", name, c))
+			}
+			if length > tooLong {
+				t.tooLong = append(t.tooLong, fmt.Sprintf("%s (%d)", name, length))
+			}
+			p.funcs = append(p.funcs, n)
 		case *ast.TypeSpec:
+			p.types[n.Name.Name] = n.Type
 			if s, ok := n.Type.(*ast.StructType); ok {
 				t.structure.see(s.Fields.NumFields(), prefix+"."+n.Name.Name)
 			}
@@ -174,14 +218,34 @@ func (t *tree) column(mainDir string, given bool) ([]string, error) {
 	for _, dir := range t.dirs() {
 		pack.see(t.pkgs[dir].files, dir)
 	}
+	byValue, circle, err := t.overall()
+	if err != nil {
+		return nil, err
+	}
 	mean, p95 := meanAndP95(t.lengths)
 	return []string{
-		fmt.Sprint(len(t.pkgs)), pack.String(), t.file.String(), t.function.String(),
+		fmt.Sprint(t.codes), fmt.Sprint(len(t.pkgs)), pack.String(), t.file.String(), t.function.String(),
 		fmt.Sprintf("%.0f / %d", mean, p95), t.structure.String(),
+		byValue.String(), circle.String(),
 		fmt.Sprintf("%d + %d (%s)", m.names, m.methods, mainDir), fmt.Sprint(m.fields),
 		fmt.Sprintf("%.2f", float64(t.comments)/float64(max(t.codes, 1))),
 		fmt.Sprintf("%d (%s)", t.complex, strings.NewReplacer(" (", ", ", ")", "").Replace(t.cyclomatic.String())),
+		fmt.Sprint(len(t.farTooComplex)), fmt.Sprint(len(t.tooLong)),
 	}, nil
+}
+
+// overall returns the struct with the most fields by value and the largest circle of files.
+func (t *tree) overall() (byValue, circle largest, err error) {
+	for _, dir := range t.dirs() {
+		most := t.pkgs[dir].mostByValue()
+		byValue.see(most.size, dir+"."+most.name)
+		files, err := t.circle(dir)
+		if err != nil {
+			return byValue, circle, err
+		}
+		circle.see(len(files), dir)
+	}
+	return byValue, circle, nil
 }
 
 func (t *tree) dirs() []string {

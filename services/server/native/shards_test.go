@@ -609,31 +609,55 @@ func TestShardsRecallTouches(t *testing.T) {
 // TestShardsRecallRealData: what is asked of five real conversations, each in the shard of its user, is answered as one
 // database with all of them answers it, in the order of its hits and with their scores.
 func TestShardsRecallRealData(t *testing.T) {
-	f, err := os.Open(realdata.Path(t, "locomo/locomo5.json"))
+	text, err := os.ReadFile(realdata.Path(t, "locomo/locomo5.json"))
 	testdb.NoError(t, err)
-	defer func() { _ = f.Close() }()
+	var talks []struct {
+		ID           string                     `json:"sample_id"`
+		Conversation map[string]json.RawMessage `json:"conversation"`
+		QA           []struct {
+			Question string `json:"question"`
+		} `json:"qa"`
+	}
+	testdb.NoError(t, json.Unmarshal(text, &talks))
 	w, one := newWorld(t, 4, 2, false), newWorld(t, 1, 1, false)
 	var turns []memory.Memory
 	var questions []string
-	for c, err := range exchange.ReadLocomo(f) {
-		testdb.NoError(t, err)
-		for i, turn := range c.Turns {
-			turns = append(turns, memory.Memory{
-				ID: turn.ID, Scope: memory.Scope{User: c.ID, Agent: "planner", Run: turn.Session}, Text: turn.Text, Name: turn.Speaker,
-				CreatedAt: turn.Time.Add(time.Duration(i) * time.Millisecond), Metadata: map[string]any{"speaker": turn.Speaker},
-			})
+	for _, c := range talks {
+		for run, session := range c.Conversation {
+			var said []struct {
+				ID      string `json:"dia_id"`
+				Speaker string `json:"speaker"`
+				Text    string `json:"text"`
+			}
+			var date string
+			if json.Unmarshal(c.Conversation[run+"_date_time"], &date) != nil || json.Unmarshal(session, &said) != nil {
+				continue // the name of a speaker, or a date without a session
+			}
+			at, err := time.Parse("3:04 pm on 2 January, 2006", date)
+			testdb.NoError(t, err)
+			for i, turn := range said {
+				turns = append(turns, memory.Memory{
+					ID: c.ID + "/" + turn.ID, Scope: memory.Scope{User: c.ID, Agent: "planner", Run: run}, Text: turn.Text, Name: turn.Speaker,
+					CreatedAt: at.Add(time.Duration(i) * time.Millisecond), Metadata: map[string]any{"speaker": turn.Speaker},
+				})
+			}
 		}
-		for i, q := range c.Questions {
+		for i, q := range c.QA {
 			switch i % 16 {
 			case 0:
-				questions = append(questions, q.Text)
+				questions = append(questions, q.Question)
 			case 8: // its longest word is misspelt
-				word := slices.MaxFunc(strings.Fields(q.Text), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
-				questions = append(questions, strings.Replace(q.Text, word, word[:2]+word[3:], 1))
+				word := slices.MaxFunc(strings.Fields(q.Question), func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+				questions = append(questions, strings.Replace(q.Question, word, word[:2]+word[3:], 1))
 			}
 		}
 	}
-	slices.SortStableFunc(turns, func(a, b memory.Memory) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	if len(turns) != 2760 {
+		t.Fatalf("%d turns were read", len(turns))
+	}
+	slices.SortFunc(turns, func(a, b memory.Memory) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
+	})
 	m := &member{w: w}
 	for _, turn := range turns {
 		for _, db := range []*engine.DB{one.dbs[0], w.dbs[m.Of(turn.Owner())]} {
