@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -43,6 +44,12 @@ type Field struct {
 	Default string
 	// Required: it cannot be left out.
 	Required bool
+	// Stdin bounds, in bytes, a value that is read from the input where the argument is -. 0: it is not read there.
+	Stdin int
+	// Words: the arguments from this one on are its value, with a space between, or its values if it is Repeated.
+	Words bool
+	// Repeated: it can have several values.
+	Repeated bool
 	// Kind is how its values are written.
 	Kind *Kind
 
@@ -62,9 +69,11 @@ func fieldsOf(t reflect.Type, index []int, inBody bool) (all []Field) {
 			continue
 		}
 		f := Field{
-			Place: InQuery, Name: of.Tag.Get("query"), Arg: of.Tag.Get("arg"), Unit: of.Tag.Get("unit"), Help: of.Tag.Get("help"),
+			Place: InQuery, Name: of.Tag.Get("query"), Unit: of.Tag.Get("unit"), Help: of.Tag.Get("help"),
 			Default: of.Tag.Get("default"), min: of.Tag.Get("min"), max: of.Tag.Get("max"), Required: of.Tag.Get("required") == "true", index: at,
 		}
+		f.Arg, f.Words = strings.CutSuffix(of.Tag.Get("arg"), "...")
+		f.Stdin, _ = strconv.Atoi(of.Tag.Get("stdin"))
 		switch {
 		case inBody:
 			f.Place = InBody
@@ -73,6 +82,9 @@ func fieldsOf(t reflect.Type, index []int, inBody bool) (all []Field) {
 			f.Place, f.Name = InPath, of.Tag.Get("path")
 		case of.Tag.Get("body") != "":
 			f.Place, f.Name = AsBody, of.Tag.Get("body")
+		}
+		if f.Name == "" { // its caller sets it
+			continue
 		}
 		if enum := of.Tag.Get("enum"); enum != "" {
 			f.Enum = strings.Split(enum, ",")
@@ -84,6 +96,7 @@ func fieldsOf(t reflect.Type, index []int, inBody bool) (all []Field) {
 			f.Flag = ""
 		}
 		f.Kind = kindOf(of.Type, of.Tag.Get("bound"))
+		f.Repeated = of.Type.Kind() == reflect.Slice && f.Kind == Text
 		all = append(all, f)
 	}
 	return all
@@ -130,14 +143,17 @@ func (f *Field) Choice() string {
 
 // check refuses a value that is out of range.
 func (f *Field) check(v reflect.Value) error {
-	if f.max == "" || !v.CanInt() {
+	if f.min == "" || !v.CanInt() {
 		return nil
 	}
 	var least, most int64
-	if _, err := fmt.Sscan(f.min+" "+f.max, &least, &most); err != nil {
+	if _, err := fmt.Sscan(f.min+" "+cmp.Or(f.max, "9223372036854775807"), &least, &most); err != nil {
 		return err
 	}
-	if n := v.Int(); n < least || n > most {
+	switch n := v.Int(); {
+	case n < least && f.max == "":
+		return fmt.Errorf("%d is below %d", n, least)
+	case n < least, n > most:
 		return fmt.Errorf("%d is not within %d and %d", n, least, most)
 	}
 	return nil

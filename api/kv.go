@@ -17,7 +17,7 @@ type KVPutRequest struct {
 	Key       string          `path:"key" arg:"KEY" help:"the key"`
 	TTL       *policy.Span    `query:"ttl" help:"the time after which the key expires, such as 30d or 12h; the default is never"`
 	IfVersion *uint64         `query:"if_version" unit:"version" help:"fail unless the key has this version; 0: unless it does not exist"`
-	Value     json.RawMessage `body:"json" arg:"JSON" help:"the value"`
+	Value     json.RawMessage `body:"json" arg:"JSON" stdin:"8388608" help:"the value"`
 }
 
 // KVPut stores a value under a key.

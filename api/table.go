@@ -13,5 +13,7 @@ func All() []Described {
 	return []Described{
 		KVPut, KVGet, KVDelete, KVList,
 		UsageAdd, UsageTotal, UsageBy, UsageRank, UsageRollUp, UsageBudgetSet, UsageBudgetList, UsageBudgetRemove, UsageBudgetCheck,
+		GraphAdd, GraphRelate, GraphEnd, GraphGet, GraphList, GraphDelete, GraphQuery, GraphFind, GraphMatch, GraphPath, GraphRank, GraphComponents,
+		GraphLink, GraphUnlink, GraphStats, GraphLookup, GraphDegrees, GraphCounts, GraphShow, GraphMerge, GraphUnmerge, GraphDuplicates, GraphExport,
 	}
 }

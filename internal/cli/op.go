@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -56,6 +55,8 @@ type listShown[Q, L any] struct {
 	help
 	columns func(q *Q) []string
 	cells   func(l L) []any
+	// rows are in place of cells where an item takes several rows.
+	rows func(l L) [][]any
 	// cursor is what --after takes to continue behind an item. nil: it takes the cursor of the next page.
 	cursor func(l L) string
 }
@@ -64,6 +65,9 @@ type listShown[Q, L any] struct {
 func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Command {
 	q := new(Q)
 	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
+		if of, ok := any(q).(api.Shortened); ok {
+			of.BriefOf().Bare = !a.json
+		}
 		t := a.rows(s.columns(q)...)
 		after := ""
 		found := 0
@@ -72,7 +76,18 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 			if s.cursor != nil {
 				after = s.cursor(l)
 			}
-			return t.add(l, s.cells(l)...)
+			rows := [][]any{nil}
+			if s.rows == nil {
+				rows[0] = s.cells(l)
+			} else if !a.json {
+				rows = s.rows(l)
+			}
+			for _, cells := range rows {
+				if err := t.add(l, cells...); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return err
@@ -116,6 +131,7 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 		if f := &fields[i]; f.Arg != "" {
 			b.args = append(b.args, f)
 			use += " " + f.Arg
+			b.words = b.words || f.Words
 		}
 	}
 	cmd := newCmd("", use, op.Summary, h.example)
@@ -143,6 +159,11 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 		if err := b.complete(fields); err != nil {
 			return err
 		}
+		if of, ok := q.(api.Checked); ok {
+			if err := of.Check(); err != nil {
+				return err
+			}
+		}
 		ctx := cmd.Context()
 		on := func(db *engine.DB) error { return run(ctx, db) }
 		switch op.Access {
@@ -162,6 +183,8 @@ type binding struct {
 	cmd  *cobra.Command
 	q    any
 	args []*api.Field
+	// words: the last argument takes all that are left.
+	words bool
 }
 
 // bind makes the flag of a field, or completes its argument.
@@ -253,7 +276,7 @@ func (b *binding) checkArgs(cmd *cobra.Command, args []string) error {
 		}
 		names = append(names, f.Arg)
 	}
-	if len(args) >= least && len(args) <= len(b.args) {
+	if len(args) >= least && (b.words || len(args) <= len(b.args)) {
 		return nil
 	}
 	takes := "no argument"
@@ -265,20 +288,29 @@ func (b *binding) checkArgs(cmd *cobra.Command, args []string) error {
 
 // setArgs sets the fields of the arguments. The value that "-" stands for is read from the input.
 func (b *binding) setArgs(args []string) error {
-	for i, text := range args {
-		f, named := b.args[i], b.args[i].Arg+":"
-		if f.Kind == api.Value {
+	for i, f := range b.args[:min(len(args), len(b.args))] {
+		texts, named := args[i:i+1], f.Arg+":"
+		if f.Words {
+			texts = args[i:]
+		}
+		if f.Words && !f.Repeated {
+			texts = []string{strings.Join(texts, " ")}
+		}
+		if f.Place == api.AsBody {
 			named = f.Help // not the value: it may be a secret
 		}
-		if f.Kind == api.Value && text == "-" {
+		if f.Stdin > 0 && texts[0] == "-" {
 			named = "the input"
-			var err error
-			if text, err = b.a.readBounded(b.cmd.Context(), f.Help, entries.MaxValue, "shorten it, or split it under several keys"); err != nil {
+			text, err := b.a.readBounded(b.cmd.Context(), f.Help, f.Stdin, "shorten it, or split it under several names")
+			if err != nil {
 				return err
 			}
+			texts = []string{text}
 		}
-		if err := b.set(f, text); err != nil {
-			return usagef(b.cmd, "%s %v", named, err)
+		for _, text := range texts {
+			if err := b.set(f, text); err != nil {
+				return usagef(b.cmd, "%s %v", named, err)
+			}
 		}
 	}
 	return nil
