@@ -215,6 +215,7 @@ type GraphLookupRequest struct {
 
 // NamedEntity is an entity that was found by a name.
 type NamedEntity struct {
+	// ID, EntityType and Name are those of the entity.
 	ID         string `json:"id"`
 	EntityType string `json:"entity_type"`
 	Name       string `json:"name"`
