@@ -70,7 +70,9 @@ type request struct {
 	Choice string          `query:"choice" enum:"a,b,c" help:"h"`
 	Flag   bool            `query:"flag" required:"true" help:"h"`
 	Share  float64         `query:"share" help:"h"`
+	Least  int             `query:"least" min:"2" help:"h"`
 	Value  json.RawMessage `body:"json" arg:"JSON" help:"h"`
+	Unset  int
 }
 
 // TestFields verifies that what was written reaches the field that it is for.
@@ -97,6 +99,7 @@ func TestFields(t *testing.T) {
 		{"whole", "18446744073709551615", ""}, {"whole", "-1", "whole number"}, {"many", "a", ""}, {"many", "b", ""}, {"span", "2d", ""}, {"span", "2", "length of time"},
 		{"since_then", "2026-11-20", ""}, {"since_then", "soon", "soon"}, {"choice", "b", ""}, {"flag", "true", ""}, {"flag", "yes", "neither true nor false"},
 		{"share", "0.5", ""}, {"share", "NaN", "no number"}, {"json", `{"a":1}`, ""}, {"json", "{", "no JSON"},
+		{"least", "1", "1 is below 2"}, {"least", "2", ""},
 	} {
 		f := fields[set.name]
 		v, err := f.Kind.Read(t.Context(), zone, set.text)
@@ -110,7 +113,7 @@ func TestFields(t *testing.T) {
 	whole := uint64(1<<64 - 1)
 	want := request{
 		Owner: Owner{User: "ada"}, Text: "t", Count: 9, Whole: &whole, Many: []string{"a", "b"}, Span: policy.Span(48 * time.Hour),
-		Since: time.Date(2026, 11, 19, 23, 0, 0, 0, time.UTC), Choice: "b", Flag: true, Share: 0.5, Value: json.RawMessage(`{"a":1}`),
+		Since: time.Date(2026, 11, 19, 23, 0, 0, 0, time.UTC), Choice: "b", Flag: true, Share: 0.5, Least: 2, Value: json.RawMessage(`{"a":1}`),
 	}
 	if !reflect.DeepEqual(q, want) {
 		t.Errorf("the request is %+v\nwant %+v", q, want)

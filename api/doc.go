@@ -6,7 +6,7 @@
 //
 //	path:"key"    a part of the path of the route, and an argument of the command
 //	query:"limit" a parameter of the query, and the flag --limit; an underscore of a name is a dash of the flag
-//	body:"json"   the body of the route, as it is; an argument of the command
+//	body:"json"   the body of the route, as it is or as a struct; an argument of the command
 //	body:"object" the body of the route: the fields of an embedded struct, each of them a flag of the command
 //	json:"model"  the name of a field of such a struct
 //	flag:"cost"   another name of the flag; "-": the command has no such flag
@@ -16,6 +16,8 @@
 //	help:"…"      what the field means: a sentence without its first capital and its full stop
 //	enum:"a,b"    all values that it can have
 //	default:"1"   its value where it is left out
-//	min:"1" max:"9"  the range of a number
+//	min:"1" max:"9"  the range of a whole number, or its least value alone
 //	required:"true"  it cannot be left out
+//
+// A field without a name is not of the request: its caller sets it.
 package api

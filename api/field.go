@@ -46,8 +46,10 @@ type Field struct {
 	Required bool
 	// Stdin bounds, in bytes, a value that is read from the input where the argument is -. 0: it is not read there.
 	Stdin int
-	// Words: the arguments from this one on are its value, with a space between.
+	// Words: the arguments from this one on are its value, with a space between, or its values if it is Repeated.
 	Words bool
+	// Repeated: it can have several values.
+	Repeated bool
 	// Kind is how its values are written.
 	Kind *Kind
 
@@ -94,6 +96,7 @@ func fieldsOf(t reflect.Type, index []int, inBody bool) (all []Field) {
 			f.Flag = ""
 		}
 		f.Kind = kindOf(of.Type, of.Tag.Get("bound"))
+		f.Repeated = of.Type.Kind() == reflect.Slice && f.Kind == Text
 		all = append(all, f)
 	}
 	return all
@@ -140,14 +143,17 @@ func (f *Field) Choice() string {
 
 // check refuses a value that is out of range.
 func (f *Field) check(v reflect.Value) error {
-	if f.max == "" || !v.CanInt() {
+	if f.min == "" || !v.CanInt() {
 		return nil
 	}
 	var least, most int64
-	if _, err := fmt.Sscan(f.min+" "+f.max, &least, &most); err != nil {
+	if _, err := fmt.Sscan(f.min+" "+cmp.Or(f.max, "9223372036854775807"), &least, &most); err != nil {
 		return err
 	}
-	if n := v.Int(); n < least || n > most {
+	switch n := v.Int(); {
+	case n < least && f.max == "":
+		return fmt.Errorf("%d is below %d", n, least)
+	case n < least, n > most:
 		return fmt.Errorf("%d is not within %d and %d", n, least, most)
 	}
 	return nil

@@ -78,6 +78,17 @@ var kinds = map[reflect.Type]*Kind{
 	reflect.TypeFor[json.RawMessage](): Value,
 }
 
+// objects is the kind of a struct, which is written as an object in JSON.
+func objects(t reflect.Type) *Kind {
+	return reads("object", "JSON", func(s string) (any, error) {
+		v := reflect.New(t)
+		if err := exchange.DecodeStrict([]byte(s), v.Interface()); err != nil {
+			return nil, fmt.Errorf("is no JSON object as it should be: %w", err)
+		}
+		return v.Elem().Interface(), nil
+	})
+}
+
 // kindOf is the kind of a type of fields, nil for one that cannot be written as a text.
 func kindOf(t reflect.Type, bound string) *Kind {
 	if t.Kind() == reflect.Pointer {
@@ -91,6 +102,8 @@ func kindOf(t reflect.Type, bound string) *Kind {
 		return k
 	case t.Kind() == reflect.String, t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
 		return Text
+	case t.Kind() == reflect.Struct:
+		return objects(t)
 	}
 	return nil
 }

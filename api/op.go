@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"io"
 	"reflect"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -36,6 +37,8 @@ type Operation struct {
 	Status int
 	// Once: the command takes the ID of a request.
 	Once bool
+	// Long: it takes as long as it needs. Only each part of its reply has a limit.
+	Long bool
 }
 
 // Describe returns what the operation is.
@@ -68,3 +71,23 @@ type End struct {
 
 // Fields are the fields of a request.
 func (o *List[Q, L]) Fields() []Field { return FieldsOf(reflect.TypeFor[Q]()) }
+
+// A Stream is an operation that writes its reply, which is no JSON object.
+type Stream[Q, R any] struct {
+	Operation
+	// Media are the media types that the reply can have.
+	Media []string
+	// MediaOf is the media type of one reply. nil: the first of Media.
+	MediaOf func(q *Q) string
+	// Run writes the reply, and returns what it has written.
+	Run func(ctx context.Context, db *engine.DB, q *Q, w io.Writer) (R, error)
+}
+
+// Fields are the fields of a request.
+func (o *Stream[Q, R]) Fields() []Field { return FieldsOf(reflect.TypeFor[Q]()) }
+
+// Checked is a request that can be wrong by itself. Run refuses it, too: Check does so before a database is made for it.
+type Checked interface {
+	// Check refuses the request.
+	Check() error
+}

@@ -51,3 +51,18 @@ type Paged interface {
 	// PageOf returns the page of the request, which its caller sets.
 	PageOf() *Page
 }
+
+// Brief is part of a request for a list of which a table shows only some.
+type Brief struct {
+	// Bare leaves out what a table does not show.
+	Bare bool
+}
+
+// BriefOf implements Shortened.
+func (b *Brief) BriefOf() *Brief { return b }
+
+// Shortened is a request for a list that may leave out what a table does not show.
+type Shortened interface {
+	// BriefOf returns what the list leaves out, which its caller sets.
+	BriefOf() *Brief
+}

@@ -1,15 +1,15 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -25,27 +25,115 @@ func (a *app) graphCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "graph", "Keep entities and the relations between them, for a user or an agent", graphExample)
 	return withVerbs(
 		cmd,
-		a.graphAddCmd(), a.graphRelateCmd(), a.graphEndCmd(), a.graphGetCmd(), a.graphListCmd(), a.graphDeleteCmd(),
-		a.graphQueryCmd(), a.graphFindCmd(), a.graphMatchCmd(), a.graphPathCmd(), a.graphRankCmd(), a.graphComponentsCmd(), a.graphLinkCmd(), a.graphStatsCmd(),
-		a.graphLookupCmd(), a.graphDegreesCmd(), a.graphCountsCmd(), a.graphShowCmd(),
-		a.graphExtractCmd(), a.graphMergeCmd(), a.graphUnmergeCmd(), a.graphDuplicatesCmd(), a.graphImportCmd(), a.graphExportCmd(),
+		a.graphAddCmd(), a.graphRelateCmd(),
+		opCmd(a, api.GraphEnd, shown[api.GraphEndRequest, api.RelationEnded]{
+			help:  help{example: "\nmemdbctl graph end alice works_on memdb --agent a"},
+			print: func(*api.GraphEndRequest, api.RelationEnded) { a.printf("ended 1\n") },
+		}),
+		opCmd(a, api.GraphGet, shown[api.GraphGetRequest, graph.EntityLine]{
+			help: help{example: "\nmemdbctl graph get alice --agent a --json"}, print: func(_ *api.GraphGetRequest, l graph.EntityLine) { a.printEntity(&l) },
+			end: func(l graph.EntityLine) error {
+				if len(l.Relations) == graph.ShownRelations {
+					a.note("%s is shown with %s relations at most; export has them all", escape(l.ID), number(graph.ShownRelations))
+				}
+				return nil
+			},
+		}),
+		listCmd(a, api.GraphList, listShown[api.GraphListRequest, graph.FoundLine]{
+			help:    help{example: "\nmemdbctl graph list --agent a\nmemdbctl graph list --type person --name-prefix al --agent a --json"},
+			columns: columns[api.GraphListRequest]("ID", "TYPE", "NAME"), cells: entityCells,
+		}),
+		opCmd(a, api.GraphDelete, shown[api.GraphEntity, api.EntityDeleted]{
+			help: help{example: "\nmemdbctl graph delete alice --agent a"},
+			print: func(_ *api.GraphEntity, d api.EntityDeleted) {
+				a.printf("deleted %s, %s and %s\n", count(d.Deleted.Entities, "entity", "entities"),
+					count(d.Deleted.Relations, "relation", "relations"), count(d.Deleted.Links, "link", "links"))
+			},
+		}),
+		listCmd(a, api.GraphQuery, listShown[api.GraphQueryRequest, graph.FoundLine]{
+			help:    help{example: "\nmemdbctl graph query alice --agent a\nmemdbctl graph query alice --depth 3 --agent a --json"},
+			columns: columns[api.GraphQueryRequest]("DEPTH", "ID", "TYPE", "NAME"), cells: reachedCells,
+		}),
+		listCmd(a, api.GraphFind, listShown[api.GraphFindRequest, graph.FoundLine]{
+			help:    help{example: "\nmemdbctl graph find alice --relation works_on --agent a\nmemdbctl graph find memdb --relation inverse:works_on --hops 2 --agent a"},
+			columns: columns[api.GraphFindRequest]("DEPTH", "ID", "TYPE", "NAME"), cells: reachedCells,
+		}),
+		listCmd(a, api.GraphMatch, listShown[api.GraphMatchRequest, graph.MatchLine]{
+			help:    help{example: "\nmemdbctl graph match --from-type person --relation works_for --to-name OpenAI --agent a"},
+			columns: columns[api.GraphMatchRequest]("FROM", "RELATION", "TO"), rows: matchRows,
+		}),
+		listCmd(a, api.GraphPath, listShown[api.GraphPathRequest, api.GraphHop]{
+			help: help{example: "\nmemdbctl graph path alice memdb --agent a"}, columns: columns[api.GraphPathRequest]("FROM", "RELATION", "TO"),
+			cells: func(h api.GraphHop) []any { return []any{h.From, h.Relation, h.To} },
+		}),
+		listCmd(a, api.GraphRank, listShown[api.GraphRankRequest, api.RankedEntity]{
+			help: help{example: "\nmemdbctl graph rank alice memdb --agent a"}, columns: columns[api.GraphRankRequest]("RANK", "ID"),
+			cells: func(e api.RankedEntity) []any { return []any{strconv.FormatFloat(e.Rank, 'f', 4, 64), e.ID} },
+		}),
+		listCmd(a, api.GraphComponents, listShown[api.GraphWhole, api.GraphComponent]{
+			help: help{example: "\nmemdbctl graph components --agent a"}, columns: columns[api.GraphWhole]("SIZE", "FIRST"),
+			cells: func(c api.GraphComponent) []any { return []any{c.Size, c.First} },
+		}),
+		a.graphLinkCmd(),
+		opCmd(a, api.GraphStats, shown[api.Owner, graph.Stats]{
+			help: help{example: "\nmemdbctl graph stats --agent a"}, print: func(_ *api.Owner, s graph.Stats) { a.printGraphStats(s) },
+		}),
+		listCmd(a, api.GraphLookup, listShown[api.GraphLookupRequest, api.NamedEntity]{
+			help:    help{example: "\nmemdbctl graph lookup 'alise jonson' --agent a\nmemdbctl graph lookup johnson --type person --limit 3 --agent a --json"},
+			columns: columns[api.GraphLookupRequest]("SCORE", "ID", "TYPE", "NAME"),
+			cells:   func(n api.NamedEntity) []any { return []any{shownScore(n.Score), n.ID, n.EntityType, n.Matched} },
+		}),
+		listCmd(a, api.GraphDegrees, listShown[api.GraphDegreesRequest, graph.Degree]{
+			help:    help{example: "\nmemdbctl graph degrees --agent a\nmemdbctl graph degrees --type person --relation knows --agent a"},
+			columns: columns[api.GraphDegreesRequest]("OUT", "IN", "ID"),
+			cells:   func(d graph.Degree) []any { return []any{d.Out, d.In, d.ID} },
+		}),
+		listCmd(a, api.GraphCounts, listShown[api.GraphWhole, api.GraphTypeCount]{
+			help: help{example: "\nmemdbctl graph counts --agent a"}, columns: columns[api.GraphWhole]("COUNT", "OF", "TYPE"),
+			cells: func(c api.GraphTypeCount) []any { return []any{c.Count, c.Of, c.Type} },
+		}),
+		a.graphShowCmd(), a.graphExtractCmd(),
+		opCmd(a, api.GraphMerge, shown[api.GraphMergeRequest, graph.Merged]{
+			help: help{
+				long: `Merge the entity B into A. The relations of B become those of A; its name and aliases
+become aliases of A; its properties fill in those that A lacks; its links to memories move.
+As of earlier LSNs both are what they were. unmerge B undoes it.`,
+				example: "\nmemdbctl graph merge alice alice-johnson --agent a",
+			},
+			print: printMerged[api.GraphMergeRequest](a, "merged"),
+		}),
+		opCmd(a, api.GraphUnmerge, shown[api.GraphEntity, graph.Merged]{
+			help: help{example: "\nmemdbctl graph unmerge alice-johnson --agent a"}, print: printMerged[api.GraphEntity](a, "restored"),
+		}),
+		listCmd(a, api.GraphDuplicates, listShown[api.GraphDuplicatesRequest, graph.Duplicate]{
+			help:    help{example: "\nmemdbctl graph duplicates --agent a\nmemdbctl graph duplicates --min-score 0.8 --agent a --json"},
+			columns: columns[api.GraphDuplicatesRequest]("SCORE", "A", "B", "WHY"),
+			cells:   func(d graph.Duplicate) []any { return []any{shownScore(d.Score), d.A, d.B, strings.Join(d.Why, ", ")} },
+		}),
+		a.graphImportCmd(), a.graphExportCmd(),
 	)
 }
 
-// checkOwner refuses a call without an owner, before a database is made.
-func checkOwner(doing string, o memory.Owner) error {
-	if o == (memory.Owner{}) {
-		return &memory.Error{Kind: memory.ErrScope, What: doing}
-	}
-	return nil
+func shownScore(score float64) string { return strconv.FormatFloat(score, 'f', 2, 64) }
+
+func entityCells(l graph.FoundLine) []any { return []any{l.ID, l.EntityType, l.Name} }
+
+func reachedCells(l graph.FoundLine) []any {
+	return append([]any{strconv.Itoa(*l.Depth)}, entityCells(l)...)
 }
 
-// stateFlags are --as-of and --at.
-func (a *app) stateFlags(cmd *cobra.Command, s *graph.State) {
-	cmd.Flags().Uint64Var(&s.AsOf, "as-of", 0, "as it was recorded at this `LSN` (default now)")
-	cmd.Flags().Func("at", "only relations that were true at this `time`", a.timeFlag(&s.ValidAt))
-	cmd.Flags().IntVar(&s.MaxNodes, "max-nodes", 0, "look at no more entities (default 1,000,000)")
-	cmd.Flags().IntVar(&s.MaxEdges, "max-edges", 0, "look at no more relations (default 10,000,000)")
+func matchRows(l graph.MatchLine) (rows [][]any) {
+	for _, r := range l.Relations {
+		rows = append(rows, []any{r.From, r.Relation, r.To})
+	}
+	return rows
+}
+
+// printMerged shows what a merge, or the undoing of one, has moved.
+func printMerged[Q any](a *app, did string) func(*Q, graph.Merged) {
+	return func(_ *Q, m graph.Merged) {
+		a.printf("%s %s with %s and %s\n", did, escape(m.ID), count(m.Relations, "relation", "relations"), count(m.Links, "link", "links"))
+	}
 }
 
 const graphAddExample = `
@@ -53,71 +141,19 @@ memdbctl graph add '{"id":"alice","type":"person","properties":{"role":"engineer
 jq .alice people.json | memdbctl graph add - --agent a`
 
 func (a *app) graphAddCmd() *cobra.Command {
-	cmd := newCmd("", "add JSON | add -", "Add an entity, or change the one with its ID", graphAddExample)
-	cmd.Long = `Add an entity with relations from it, or change the one that has its ID. Its type is
+	return opCmd(a, api.GraphAdd, shown[api.GraphAddRequest, graph.Added]{
+		help: help{
+			long: `Add an entity with relations from it, or update the one that has its ID. Its type is
 under "entity_type" or "type". Properties are merged: null removes one. Aliases and
 relations are added, and what is not named stays. A relation may go to an entity that
-comes later.`
-	cmd.Args = exactly(1, "an entity in JSON")
-	var owner memory.Owner
-	var opts graph.Options
-	ownerFlags(cmd, &owner)
-	cmd.Flags().BoolVar(&opts.Strict, "strict", false, "refuse relations to entities that are not there")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		if err := checkOwner("add an entity", owner); err != nil {
-			return err
-		}
-		var given graph.Given
-		if err := a.readObject(cmd, args[0], &given); err != nil {
-			return err
-		}
-		batch, err := given.Batch()
-		if err != nil {
-			return err
-		}
-		return a.create(ctx, nil, func(db *engine.DB) error {
-			w, err := db.Graph().Write(ctx, owner, batch, &opts)
-			if err != nil {
-				return err
-			}
-			added := graph.NewAdded(w)
-			if a.json {
-				return a.printJSON(added)
-			}
-			a.printf("stored %s with %s\n", escape(added.ID), count(added.Relations, "relation", "relations"))
-			a.noteWaiting(added.WaitsFor)
-			return nil
-		})
-	}
-	return cmd
-}
-
-// maxObject bounds an entity in JSON.
-const maxObject = 8 << 20
-
-// readObject reads the JSON object that the argument is, or that the input is for "-".
-func (a *app) readObject(cmd *cobra.Command, arg string, to any) error {
-	named := fmt.Sprintf("%q", cut(arg, 60))
-	if arg == "-" {
-		named = "the input"
-		var err error
-		if arg, err = a.readBounded(cmd.Context(), "the entity", maxObject, "split it"); err != nil {
-			return err
-		}
-	}
-	d := json.NewDecoder(bytes.NewReader([]byte(arg)))
-	d.DisallowUnknownFields()
-	err := d.Decode(to)
-	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = fmt.Errorf("more follows")
-		}
-	}
-	if err != nil {
-		return usagef(cmd, "%s is no JSON object of an entity: %v", named, err)
-	}
-	return nil
+comes later.`,
+			example: graphAddExample,
+		},
+		print: func(_ *api.GraphAddRequest, e graph.Added) {
+			a.printf("stored %s with %s\n", escape(e.ID), count(e.Relations, "relation", "relations"))
+			a.noteWaiting(e.WaitsFor)
+		},
+	})
 }
 
 const graphRelateExample = `
@@ -125,48 +161,19 @@ memdbctl graph relate alice works_on memdb --agent a
 memdbctl graph relate alice works_at acme --from 2020-01-01 --to 2024-06-30 --agent a`
 
 func (a *app) graphRelateCmd() *cobra.Command {
-	cmd := newCmd("", "relate FROM TYPE TO", "Add a relation, or change the one with its ID or triple", graphRelateExample)
-	cmd.Long = `Add a relation from one entity to another, or change the one that has its ID or its
+	return opCmd(a, api.GraphRelate, shown[api.GraphRelateRequest, graph.Related]{
+		help: help{
+			long: `Add a relation from one entity to another, or update the one that has its ID or its
 triple. An end may come later: the answer says which one is not there yet ("waits_for"), and
 no query shows the relation until it is. --strict refuses that. The ID of an entity that was
-merged leads to the one that it was merged into.`
-	cmd.Args = exactly(3, "an entity, a type and an entity")
-	var owner memory.Owner
-	var opts graph.Options
-	var r graph.Relation
-	ownerFlags(cmd, &owner)
-	flags := cmd.Flags()
-	flags.StringVar(&r.ID, "id", "", "its ID; without it, the triple names it")
-	flags.Func("properties", "facts about it, a `JSON` object", func(s string) error {
-		r.Properties = json.RawMessage(s)
-		if !json.Valid(r.Properties) {
-			return fmt.Errorf("it is no JSON")
-		}
-		return nil
+merged leads to the one that it was merged into.`,
+			example: graphRelateExample,
+		},
+		print: func(_ *api.GraphRelateRequest, r graph.Related) {
+			a.printf("stored %s\n", escape(r.ID))
+			a.noteWaiting(r.WaitsFor)
+		},
 	})
-	flags.Func("from", "it is so from this `time` on", a.timeFlag(&r.ValidFrom))
-	flags.Func("to", "and up to this `time`", a.timeFlag(&r.ValidTo))
-	flags.BoolVar(&opts.Strict, "strict", false, "refuse ends that are not there")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		r.From, r.Type, r.To = args[0], args[1], args[2]
-		if err := checkOwner("relate", owner); err != nil {
-			return err
-		}
-		return a.create(ctx, nil, func(db *engine.DB) error {
-			s, err := db.Graph().Relate(ctx, owner, r, &opts)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(graph.NewRelated(s))
-			}
-			a.printf("stored %s\n", escape(s.ID))
-			a.noteWaiting(s.WaitsFor)
-			return nil
-		})
-	}
-	return cmd
 }
 
 // noteWaiting says which ends of relations are not there yet.
@@ -174,66 +181,6 @@ func (a *app) noteWaiting(ids []string) {
 	for _, id := range ids {
 		a.note("%s is not there yet: its relations are seen once it is added", escape(id))
 	}
-}
-
-const graphEndExample = `
-memdbctl graph end alice works_on memdb --agent a`
-
-func (a *app) graphEndCmd() *cobra.Command {
-	cmd := newCmd("", "end FROM TYPE TO", "End a relation; it is still there as of earlier LSNs", graphEndExample)
-	cmd.Args = exactly(3, "an entity, a type and an entity")
-	var owner memory.Owner
-	var id string
-	ownerFlags(cmd, &owner)
-	cmd.Flags().StringVar(&id, "id", "", "its ID; without it, the triple names it")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
-			if err := db.Graph().End(ctx, owner, args[0], args[1], args[2], id); err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(map[string]int{"ended": 1})
-			}
-			a.printf("ended 1\n")
-			return nil
-		})
-	}
-	return cmd
-}
-
-const graphGetExample = `
-memdbctl graph get alice --agent a --json`
-
-func (a *app) graphGetCmd() *cobra.Command {
-	cmd := newCmd("", "get ID", "Show an entity and its relations", graphGetExample)
-	cmd.Args = exactly(1, "one ID")
-	var owner memory.Owner
-	var s graph.State
-	ownerFlags(cmd, &owner)
-	a.stateFlags(cmd, &s)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.read(ctx, func(db *engine.DB) error {
-			g := db.Graph()
-			if _, err := g.Get(ctx, owner, args[0], s.AsOf); err != nil {
-				return err
-			}
-			lines, more, err := g.Describe(ctx, owner, args[:1], graph.ShownRelations, s)
-			if err != nil || len(lines) == 0 {
-				return err
-			}
-			if more[0] {
-				a.note("%s has more than %s relations; export has them all", args[0], number(graph.ShownRelations))
-			}
-			if a.json {
-				return a.printJSON(lines[0])
-			}
-			a.printEntity(&lines[0])
-			return nil
-		})
-	}
-	return cmd
 }
 
 func (a *app) printEntity(l *graph.EntityLine) {
@@ -259,90 +206,45 @@ func (a *app) printEntity(l *graph.EntityLine) {
 	a.printTable(t)
 }
 
-const graphListExample = `
-memdbctl graph list --agent a
-memdbctl graph list --type person --name-prefix al --agent a --json`
-
-func (a *app) graphListCmd() *cobra.Command {
-	cmd := newCmd("", "list", "List entities", graphListExample)
-	cmd.Args = exactly(0, "no argument")
-	var q graph.ListQuery
-	ownerFlags(cmd, &q.Owner)
-	cmd.Flags().StringVar(&q.Type, "type", "", "of this type")
-	cmd.Flags().StringVar(&q.NamePrefix, "name-prefix", "", "with a name or an alias that begins so")
-	cmd.Flags().Uint64Var(&q.AsOf, "as-of", 0, "as it was recorded at this `LSN` (default now)")
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, limitHelp+", up to "+number(memory.MaxLimit))
-	cmd.Flags().StringVar(&q.After, "after", "", "those behind a page, which named this `place`")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := checkLimit(cmd, q.Limit); err != nil {
-			return err
-		}
-		ctx := cmd.Context()
-		return a.read(ctx, func(db *engine.DB) error {
-			page, err := db.Graph().List(ctx, q)
-			if err != nil {
-				return err
-			}
-			found := make([]graph.Found, len(page.Entities))
-			for i, e := range page.Entities {
-				found[i].ID = e.ID
-			}
-			if err := a.printFound(ctx, db, q.Owner, found, graph.State{AsOf: q.AsOf}, false); err != nil || page.Next == "" {
-				return err
-			}
-			return a.printNext(page.Next)
-		})
-	}
-	return cmd
+func (a *app) printGraphStats(s graph.Stats) {
+	t := &table{header: []string{"", ""}, whole: true}
+	t.add("entities", number(s.Entities))
+	t.add("relations", number(s.Relations))
+	t.add("links", number(s.Links))
+	t.add("entity_types", number(s.EntityTypes))
+	t.add("relation_types", number(s.RelationTypes))
+	a.printTable(t)
 }
 
-// printFound prints entities, with their depths if they have some.
-func (a *app) printFound(ctx context.Context, db *engine.DB, o memory.Owner, found []graph.Found, s graph.State, depths bool) error {
-	header := []string{"ID", "TYPE", "NAME"}
-	if depths {
-		header = append([]string{"DEPTH"}, header...)
-	}
-	t := a.rows(header...)
-	relations := 0
-	if a.json {
-		relations = graph.ListedRelations
-	}
-	err := db.Graph().EachFound(ctx, o, found, relations, s, func(l graph.EntityLine, d int) error {
-		line, cells := graph.FoundLine{EntityLine: l}, []any{l.ID, l.EntityType, l.Name}
-		if depths {
-			line.Depth, cells = &d, append([]any{fmt.Sprint(d)}, cells...)
+const graphLinkExample = `
+memdbctl graph link alice 0190c1a2-5e0c-4f6e-8a4b-3f0e6a0b9d11 --agent a
+memdbctl graph link alice 0190c1a2-5e0c-4f6e-8a4b-3f0e6a0b9d11 --remove --agent a`
+
+// graphLinkCmd is one command for two operations.
+func (a *app) graphLinkCmd() *cobra.Command {
+	var remove bool
+	either := *api.GraphLink
+	either.Summary = "Link an entity to a memory of its owner, or remove the link"
+	either.Run = func(ctx context.Context, db *engine.DB, q *api.GraphLinkRequest) (api.MemoryLink, error) {
+		if !remove {
+			return api.GraphLink.Run(ctx, db, q)
 		}
-		return t.add(line, cells...)
+		l, err := api.GraphUnlink.Run(ctx, db, q)
+		if err == nil && !l.Changed {
+			err = &memory.Error{
+				Kind: memory.ErrNotFound, What: fmt.Sprintf("unlink %.80q from memory %.80q", q.ID, q.Memory), Why: "there is no such link",
+				Do: "check both IDs; memdbctl graph get shows the links of an entity",
+			}
+		}
+		return l, err
+	}
+	cmd := opCmd(a, &either, shown[api.GraphLinkRequest, api.MemoryLink]{
+		help: help{example: graphLinkExample},
+		print: func(_ *api.GraphLinkRequest, l api.MemoryLink) {
+			a.printf("%s\n", map[bool]string{true: "linked", false: "unlinked"}[l.Linked])
+		},
 	})
-	if err != nil {
-		return err
-	}
-	return t.end()
-}
-
-const graphDeleteExample = `
-memdbctl graph delete alice --agent a`
-
-func (a *app) graphDeleteCmd() *cobra.Command {
-	cmd := newCmd("", "delete ID", "Delete an entity with its relations and links", graphDeleteExample)
-	cmd.Args = exactly(1, "one ID")
-	var owner memory.Owner
-	ownerFlags(cmd, &owner)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
-			d, err := db.Graph().Delete(ctx, owner, args[0])
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(map[string]graph.Deleted{"deleted": d})
-			}
-			a.printf("deleted %s, %s and %s\n", count(d.Entities, "entity", "entities"),
-				count(d.Relations, "relation", "relations"), count(d.Links, "link", "links"))
-			return nil
-		})
-	}
+	cmd.Flags().BoolVar(&remove, "remove", false, "remove the link")
 	return cmd
 }
 

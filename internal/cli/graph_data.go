@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/exchange/move"
@@ -73,6 +74,14 @@ import --format mcp; an entity that is there with other observations is skipped,
 		})
 	}
 	return cmd
+}
+
+// checkOwner refuses a call without an owner, before a database is made.
+func checkOwner(doing string, o memory.Owner) error {
+	if o == (memory.Owner{}) {
+		return &memory.Error{Kind: memory.ErrScope, What: doing}
+	}
+	return nil
 }
 
 // graphImport is an import in progress.
@@ -310,20 +319,9 @@ const graphExportExample = `
 memdbctl graph export --format dot --agent a > graph.dot`
 
 func (a *app) graphExportCmd() *cobra.Command {
-	cmd := newCmd("", "export", "Print the graph as jsonl, dot or graphml", graphExportExample)
-	cmd.Args = exactly(0, "no argument")
-	var owner memory.Owner
-	var format string
-	ownerFlags(cmd, &owner)
-	cmd.Flags().StringVar(&format, "format", "jsonl", "jsonl, dot or graphml")
-	complete(cmd, "format", "jsonl", "dot", "graphml")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		f, known := graph.FormatOf(format)
-		if !known {
-			return usagef(cmd, "--format %q: there are jsonl, dot and graphml", format)
-		}
-		ctx := cmd.Context()
-		return a.read(ctx, func(db *engine.DB) error { return db.Graph().Export(ctx, owner, f, a.stdout) })
-	}
-	return cmd
+	op, q := api.GraphExport, new(api.GraphExportRequest)
+	return a.operation(&op.Operation, op.Fields(), q, help{example: graphExportExample}, func(ctx context.Context, db *engine.DB) error {
+		_, err := op.Run(ctx, db, q, a.stdout)
+		return err
+	})
 }

@@ -118,8 +118,8 @@ func TestGraphUsage(t *testing.T) {
 	c.fails(exitUsage, "no JSON object", "graph", "add", `{"id":`, "--agent", "a")
 	c.fails(exitUsage, "no JSON object", "graph", "add", `{"identity":"a"}`, "--agent", "a")
 	c.fails(exitUsage, "give it an id", "graph", "add", `{"relations":[{"target":"b","type":"x"}]}`, "--agent", "a")
-	c.fails(exitUsage, "negative", "graph", "query", "a", "--depth", "-1", "--agent", "a")
-	c.fails(exitUsage, "1 to 3", "graph", "match", "--hops", "4", "--agent", "a")
+	c.fails(exitUsage, "whole number", "graph", "query", "a", "--depth", "-1", "--agent", "a")
+	c.fails(exitUsage, "within 1 and 3", "graph", "match", "--hops", "4", "--agent", "a")
 	c.fails(exitUsage, "it takes a verb", "graph")
 	c.fails(exitFailed, "no database", "graph", "get", "a", "--agent", "a")
 }

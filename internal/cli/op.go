@@ -51,6 +51,8 @@ type listShown[Q, L any] struct {
 	help
 	columns func(q *Q) []string
 	cells   func(l L) []any
+	// rows are in place of cells where an item takes several rows.
+	rows func(l L) [][]any
 	// cursor is what --after takes to continue behind an item. nil: it takes the cursor of the next page.
 	cursor func(l L) string
 }
@@ -59,13 +61,27 @@ type listShown[Q, L any] struct {
 func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Command {
 	q := new(Q)
 	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
+		if of, ok := any(q).(api.Shortened); ok {
+			of.BriefOf().Bare = !a.json
+		}
 		t := a.rows(s.columns(q)...)
 		var last L
 		found := 0
 		end, err := op.Run(ctx, db, q, func(l L) error {
 			found++
 			last = l
-			return t.add(l, s.cells(l)...)
+			rows := [][]any{nil}
+			if s.rows == nil {
+				rows[0] = s.cells(l)
+			} else if !a.json {
+				rows = s.rows(l)
+			}
+			for _, cells := range rows {
+				if err := t.add(l, cells...); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return err
@@ -139,6 +155,11 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 		}
 		if err := b.complete(fields); err != nil {
 			return err
+		}
+		if of, ok := q.(api.Checked); ok {
+			if err := of.Check(); err != nil {
+				return err
+			}
 		}
 		ctx := cmd.Context()
 		on := func(db *engine.DB) error { return run(ctx, db) }
@@ -265,22 +286,28 @@ func (b *binding) checkArgs(cmd *cobra.Command, args []string) error {
 // setArgs sets the fields of the arguments. The value that "-" stands for is read from the input.
 func (b *binding) setArgs(args []string) error {
 	for i, f := range b.args[:min(len(args), len(b.args))] {
-		text, named := args[i], f.Arg+":"
+		texts, named := args[i:i+1], f.Arg+":"
 		if f.Words {
-			text = strings.Join(args[i:], " ")
+			texts = args[i:]
 		}
-		if f.Kind == api.Value {
+		if f.Words && !f.Repeated {
+			texts = []string{strings.Join(texts, " ")}
+		}
+		if f.Place == api.AsBody {
 			named = f.Help // not the value: it may be a secret
 		}
-		if f.Stdin > 0 && text == "-" {
+		if f.Stdin > 0 && texts[0] == "-" {
 			named = "the input"
-			var err error
-			if text, err = b.a.readBounded(b.cmd.Context(), f.Help, f.Stdin, "shorten it, or split it under several names"); err != nil {
+			text, err := b.a.readBounded(b.cmd.Context(), f.Help, f.Stdin, "shorten it, or split it under several names")
+			if err != nil {
 				return err
 			}
+			texts = []string{text}
 		}
-		if err := b.set(f, text); err != nil {
-			return usagef(b.cmd, "%s %v", named, err)
+		for _, text := range texts {
+			if err := b.set(f, text); err != nil {
+				return usagef(b.cmd, "%s %v", named, err)
+			}
 		}
 	}
 	return nil

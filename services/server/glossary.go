@@ -38,7 +38,7 @@ var tags = map[string]string{
 
 // pathWords say what the parameters of paths are.
 var pathWords = map[string]string{
-	"id": "the ID", "key": "the key", "memory": "the ID of the memory", "name": "the name or an alias of the note", "run": "the name of the session, which is its run", "user": "the user",
+	"id": "the ID", "key": "the key", "name": "the name or an alias of the note", "run": "the name of the session, which is its run", "user": "the user",
 	"index": "the index", "what": "the grouping",
 }
 
@@ -140,27 +140,19 @@ var schemaNames = map[string]string{
 	"native.MessageLine": "SessionMessage",
 	"native.Stats":       "DatabaseStats",
 	"native.batchStored": "BatchStored",
-	"native.component":   "GraphComponent",
 	"native.counted":     "MemoryCount",
 	"native.embedded":    "EmbedReport",
-	"native.ended":       "RelationEnded",
 	"native.factItem":    "Fact",
-	"native.hop":         "GraphHop",
-	"native.linked":      "MemoryLink",
-	"native.namedEntity": "NamedEntity",
 	"native.recalled":    "RecallResult",
 	"native.saved":       "SessionSaved",
 	"native.storedOrNot": "BatchResult",
-	"native.typeCount":   "GraphTypeCount",
 
-	"sent native.batch":     "MemoryBatch",
-	"sent native.change":    "MemoryChange",
-	"sent native.factText":  "FactText",
-	"sent native.manifest":  "AgentManifest",
-	"sent native.mergeFrom": "EntityMerge",
-	"sent native.question":  "RecallRequest",
-	"sent native.relation":  "NewRelation",
-	"sent native.said":      "Conversation",
+	"sent native.batch":    "MemoryBatch",
+	"sent native.change":   "MemoryChange",
+	"sent native.factText": "FactText",
+	"sent native.manifest": "AgentManifest",
+	"sent native.question": "RecallRequest",
+	"sent native.said":     "Conversation",
 
 	"server.health": "ServerState",
 }

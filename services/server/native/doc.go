@@ -34,8 +34,6 @@ func New() *server.Dialect {
 		{"notes", noteRoutes()},
 		{"sessions", sessionRoutes()},
 		{"graph", graphRoutes()},
-		{"graph", graphQueries()},
-		{"graph", graphData()},
 		{"usage", usageRoutes()},
 		{"owners", owners()},
 		{"facts", factRoutes()},

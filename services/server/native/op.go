@@ -3,10 +3,12 @@ package native
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/api"
+	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -59,7 +61,7 @@ func listRoute[Q, L any](op *api.List[Q, L], hide func(a *ask, item *L)) route {
 				if err != nil {
 					return err
 				}
-				return s.limited(end.Plan, s.end.Count)
+				return s.limited(end.Plan)
 			}
 			return s.pages(func(after string, limit int) (string, error) {
 				of.PageOf().After, of.PageOf().Limit = after, limit
@@ -71,11 +73,67 @@ func listRoute[Q, L any](op *api.List[Q, L], hide func(a *ask, item *L)) route {
 	return r
 }
 
+// streamRoute is the route of an operation that writes its reply.
+func streamRoute[Q, R any](op *api.Stream[Q, R]) route {
+	fields := op.Fields()
+	r := describe[Q](&op.Operation, fields)
+	r.media = op.Media
+	r.handle = func(a *ask) error {
+		q, err := requestOf[Q](a, op.Doing, fields)
+		if err != nil {
+			return err
+		}
+		out := &late{a: a, media: op.Media[0]}
+		if op.MediaOf != nil {
+			out.media = op.MediaOf(q)
+		}
+		if _, err := op.Run(a.Context(), a.DB, q, out); err != nil {
+			return err
+		}
+		_, err = out.Write(nil) // of an empty reply there is nothing before
+		return err
+	}
+	return r
+}
+
+// late writes the header of an answer with the first of its bytes: what fails before them is an
+// answer of its own.
+type late struct {
+	a     *ask
+	media string
+	begun bool
+}
+
+func (l *late) Write(b []byte) (int, error) {
+	if err := l.a.Context().Err(); err != nil {
+		return 0, err
+	}
+	if !l.begun {
+		l.begun = true
+		l.a.W.Header().Set("Content-Type", l.media)
+		l.a.W.WriteHeader(http.StatusOK)
+	}
+	return l.a.W.Write(b)
+}
+
+// limited says what ended a query of a graph before it was through. It is an error where nothing was
+// found by then.
+func (s *stream) limited(p graph.Plan) error {
+	if p.Limit != "" && p.Limit != "results" && s.end.Count == 0 {
+		return &memory.Error{
+			Kind: memory.ErrInvalid, What: "query the graph", Why: fmt.Sprintf("it ended at its limit of %s, before it found anything", p.Limit),
+			Do: "raise max_nodes or max_edges, or ask for less",
+		}
+	}
+	s.end.Limit = p.Limit
+	return nil
+}
+
 // describe is the route of an operation without what answers it.
 func describe[Q any](op *api.Operation, fields []api.Field) route {
-	r := route{at: op.Route, summary: op.Summary, status: op.Status}
+	r := route{at: op.Route, summary: op.Summary, status: op.Status, stream: op.Long}
 	for _, f := range fields {
-		p := param{name: f.Name, summary: f.Help, kind: f.Kind, values: f.Enum, required: f.Required}
+		p := param{name: f.Name, summary: f.Help, kind: f.Kind, values: f.Enum, required: f.Required, repeated: f.Repeated}
 		if f.Default != "" {
 			p.summary += "; the default is " + f.Default
 		}
@@ -117,6 +175,12 @@ func requestOf[Q any](a *ask, doing string, fields []api.Field) (*Q, error) {
 			values = []any{v}
 		case f.Place != api.InQuery:
 			continue
+		case values == nil && f.Default != "":
+			v, err := f.Kind.Read(a.Context(), nil, f.Default)
+			if err != nil {
+				return nil, err
+			}
+			values = []any{v}
 		}
 		for _, v := range values {
 			if err := f.Set(q, v); err != nil {
