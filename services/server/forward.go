@@ -11,8 +11,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strconv"
@@ -20,6 +22,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/apikeys"
+	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -226,43 +229,37 @@ const (
 	moves = 2
 )
 
+// asking is an http.RoundTripper that asks in its own way.
+type asking func() (*http.Response, error)
+
+// RoundTrip asks.
+func (a asking) RoundTrip(*http.Request) (*http.Response, error) { return a() }
+
 // forward has the node of a shard answer the call.
-func (e *endpoint) forward(c *Call, shard int, part bool, body []byte) error {
-	reply, err := e.s.send(c, shard, part, body)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = reply.Body.Close() }()
-	h := c.W.Header()
-	for name, values := range reply.Header {
-		if !hop[name] && name != "X-Request-Id" {
-			h[name] = values
-		}
-	}
-	c.W.WriteHeader(reply.StatusCode)
-	if !e.route.Stream {
-		_, err = io.Copy(c.W, reply.Body)
-		return err
-	}
-	control := http.NewResponseController(c.W)
-	buf := make([]byte, lineBuffer)
-	for {
-		n, err := reply.Body.Read(buf)
-		if n > 0 {
-			if _, err := c.W.Write(buf[:n]); err != nil {
-				return err
+func (e *endpoint) forward(c *Call, shard int, part bool, body []byte) (err error) {
+	proxy := httputil.ReverseProxy{
+		Rewrite:   func(*httputil.ProxyRequest) {}, // send makes the request
+		Transport: asking(func() (*http.Response, error) { return e.s.send(c, shard, part, body) }),
+		ModifyResponse: func(reply *http.Response) error {
+			reply.Header.Del("X-Request-Id")
+			for name := range reply.Header {
+				if hop[name] {
+					reply.Header.Del(name)
+				} else { // which the proxy adds to those of this node
+					c.W.Header().Del(name)
+				}
 			}
-			if err := control.Flush(); err != nil {
-				return err
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF):
 			return nil
-		case err != nil:
-			return err
-		}
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) { err = failed },
+		ErrorLog:     slog.NewLogLogger(e.s.o.Logger.Handler(), slog.LevelWarn),
 	}
+	if caught := panics.Catch("passes an answer on", func() { proxy.ServeHTTP(c.W, c.R) }); errors.Is(caught, http.ErrAbortHandler) {
+		return io.ErrUnexpectedEOF // the answer broke in the middle
+	} else if caught != nil {
+		return caught
+	}
+	return err
 }
 
 // hop are the headers that belong to one connection, and those that name somebody.
