@@ -9,11 +9,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// AsOf chooses an earlier state of the database.
-type AsOf struct {
-	LSN uint64 `query:"as_of" unit:"LSN" help:"the LSN of an earlier state; the default is the newest state"`
-}
-
 // GraphState chooses the state of a graph that a query sees, and bounds what it reads.
 type GraphState struct {
 	AsOf
