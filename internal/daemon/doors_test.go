@@ -150,11 +150,11 @@ func TestDoors(t *testing.T) {
 	for _, verb := range slices.Sorted(maps.Keys(byVerb)) {
 		t.Run(verb, func(t *testing.T) {
 			h.t = t
+			h.ticks.Store(0)
 			h.begin()
 			defer h.close()
 			var b strings.Builder
 			h.ran = map[string]bool{}
-			h.ticks.Store(0)
 			for _, name := range byVerb[verb] {
 				h.command(&b, name)
 			}
