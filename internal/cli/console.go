@@ -4,6 +4,8 @@ import (
 	"io"
 	"os"
 
+	"golang.org/x/term"
+
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 )
@@ -44,4 +46,18 @@ func system() console {
 		c.errWidth = width
 	}
 	return c
+}
+
+// usualWidth stands for the width of a terminal that does not tell it.
+const usualWidth = 80
+
+// terminal reports whether a file is a terminal, and its width in columns.
+func terminal(f *os.File) (int, bool) {
+	if !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
+		return width, true
+	}
+	return usualWidth, true
 }

@@ -150,11 +150,11 @@ func TestDoors(t *testing.T) {
 	for _, verb := range slices.Sorted(maps.Keys(byVerb)) {
 		t.Run(verb, func(t *testing.T) {
 			h.t = t
+			h.ticks.Store(0)
 			h.begin()
 			defer h.close()
 			var b strings.Builder
 			h.ran = map[string]bool{}
-			h.ticks.Store(0)
 			for _, name := range byVerb[verb] {
 				h.command(&b, name)
 			}
@@ -704,7 +704,7 @@ var (
 		{regexp.MustCompile(`(?m)^((?:files|structures|memory|disk)[._]\S+|spaces\.\S+bytes)\t[0-9]+`), "${1}\tN"},
 		{regexp.MustCompile(`"metrics":\{.*?"changes":\{[^}]*\}\}`), `"metrics":{}`},
 		{regexp.MustCompile(`"(files|structures|memory)":\{[^{}]*(\{[^{}]*\})?\}`), `"${1}":{}`},
-		{regexp.MustCompile(`\(pid [0-9]+ on \S+, since`), "(pid N on HOST, since"},
+		{regexp.MustCompile(`by \S+ \(pid [0-9]+ on \S+, since`), "by PROGRAM (pid N on HOST, since"},
 		{regexp.MustCompile(`"(request_id|next)":"[^"]+"`), `"${1}":"RANDOM"`},
 		{regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`), "http://MODEL"},
 	}
