@@ -146,7 +146,8 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.tables.Names, db.tables.Fields = state.NewNames(), state.NewFields()
 	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
-	db.life, db.copying = lifecycle.New(func(err error) { db.store.Fail(err) }, db.report), ctxlock.New()
+	db.life = lifecycle.New(func(err error) { db.store.Fail(err) }, db.report)
+	db.copier = backups.NewCopier((*backupHost)(db))
 	db.archives = backups.NewArchives((*backupHost)(db), backups.Config{
 		First: o.ArchiveFirst, Unsent: t.unsent, LastSend: t.lastArchive, Logger: db.logger, Work: db.life.Group(),
 	})

@@ -99,7 +99,7 @@ var law = map[string]row{
 	"internal/selection":       {floor: selections, hidden: true, outside: []string{roaring}},
 	"internal/recall":          {floor: rankings, hidden: true, outside: []string{roaring}},
 
-	"internal/backups":    {floor: works, hidden: true},
+	"internal/backups":    {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 	"internal/changefeed": {floor: works, hidden: true},
 
 	"internal/replication": {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
