@@ -96,7 +96,9 @@ var law = map[string]row{
 	"internal/state":           {floor: states, hidden: true, outside: []string{roaring}},
 	"internal/state/statetest": {floor: vectors, hidden: true, forTests: true},
 	"internal/spaces":          {floor: vectors, hidden: true, outside: []string{pebble, roaring, xxh3}},
+	"internal/records":         {floor: selections, hidden: true, outside: []string{"github.com/google/uuid", xxh3}},
 	"internal/selection":       {floor: selections, hidden: true, outside: []string{roaring}},
+	"internal/erasure":         {floor: rankings, hidden: true, outside: []string{xxh3}},
 	"internal/recall":          {floor: rankings, hidden: true, outside: []string{roaring}},
 
 	"internal/changefeed": {floor: works, hidden: true},
