@@ -309,8 +309,8 @@ func TestRepeatedTextIsYoung(t *testing.T) {
 			if m.AccessCount != 0 || !m.CreatedAt.Equal(began.Truncate(time.Millisecond)) {
 				t.Errorf("%d accesses, created at %v", m.AccessCount, m.CreatedAt)
 			}
-			l, _ := tx.at(m.Seq)
-			f, _ := tx.facts(tx.db.tables.Docs.Row(l.doc))
+			l, _ := tx.reader().At(m.Seq)
+			f, _ := tx.facts(tx.db.tables.Docs.Row(l.Doc))
 			d = f.Idle
 			return nil
 		}))

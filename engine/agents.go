@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/usage"
@@ -72,24 +69,10 @@ func (tx *Tx) DeleteAgent(ctx context.Context, id string) (map[string]int64, err
 
 // ownersOf lists the owners that have an agent, also those of this transaction.
 func (tx *Tx) ownersOf(ctx context.Context, agent string) (owners []scope.Owner, err error) {
-	err = tx.eachOwner(ctx, func(_ uint32, o scope.Owner) {
+	err = tx.reader().EachOwner(ctx, func(_ uint32, o scope.Owner) {
 		if o.Agent == agent {
 			owners = append(owners, o)
 		}
 	})
 	return owners, err
-}
-
-// eachOwner visits all that ever were owners, also those of this transaction.
-func (tx *Tx) eachOwner(ctx context.Context, visit func(number uint32, o scope.Owner)) error {
-	lower := append(tx.state.Keys.Header(layout.KindName, 1), byte(layout.NameOwner))
-	return kv.Scan(tx.state.Reader, lower, layout.PrefixEnd(lower), func(key, value []byte) error {
-		number, name, _, err := layout.DecodeName(key, value)
-		if err != nil {
-			return err
-		}
-		r := codec.NewReader([]byte(name))
-		visit(number, scope.Owner{User: r.String(), Agent: string(r.Rest())})
-		return ctx.Err()
-	})
 }

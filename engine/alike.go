@@ -80,7 +80,7 @@ func (m *merging) load(doc uint32) (*candidate, error) {
 	if s := m.tx.db.spaces.At(memory.DefaultSpace, m.tx.state.LSN); s != nil {
 		for _, ref := range rec.Vectors {
 			if ref.Space == s.Num {
-				if c.vec, err = m.tx.vector(row.Version, ref); err != nil {
+				if c.vec, err = m.tx.reader().Vector(row.Version, ref); err != nil {
 					return nil, err
 				}
 			}

@@ -64,11 +64,13 @@ func (db *DB) ArchiveTo(ctx context.Context, to wal.Archive, follow bool) (Archi
 // take anything, and says how far it came. Without an archive it is ErrInvalid.
 func (db *DB) WaitArchived(ctx context.Context) (ArchiveStats, error) { return db.archives.Wait(ctx) }
 
-// backupHost is a database as its archives need it.
+// backupHost is a database as its archives and backups need it.
 type backupHost DB
 
 func (h *backupHost) ID() string                  { return h.settings.Load().ID }
 func (h *backupHost) Logged() bool                { return h.logged != nil }
+func (h *backupHost) Dir() string                 { return h.dir }
+func (h *backupHost) Kinds() []byte               { return (*DB)(h).partKinds() }
 func (h *backupHost) Store() *store.Store         { return h.store }
 func (h *backupHost) Keys() *layout.Keys          { return (*DB)(h).keys() }
 func (h *backupHost) Now() time.Time              { return h.clock() }

@@ -1,56 +1,28 @@
 package engine
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"io"
-	"time"
 
-	"github.com/google/uuid"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/seed-7aedc3ff/memdb/backup"
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/backups"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
-	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-const doingBackup = "back up the database"
-
-// keptByBackup is how much of the disk of a backup is left free, in bytes: it may be that of the
-// database.
-const keptByBackup = 64 << 20
-
 // BackupOptions say how a backup is made. The zero value is the default.
-type BackupOptions struct {
-	// Archive is the name of a file that gets the backup, too, or alone where no repository is
-	// named. There must be no file of that name.
-	Archive string
-	// Full reads all tables again, those that the backup before has as well, and the files of the
-	// repository that they are in: damaged ones are replaced.
-	Full bool
-}
+type BackupOptions = backups.CopyOptions
 
 // BackupReport tells what a backup has.
-type BackupReport struct {
-	// ID names the backup in its repository. LSN is that of the newest commit in it, and Timeline
-	// the history of commits that the LSN counts in.
-	ID       string
-	LSN      uint64
-	Timeline string
-	// Files and Bytes are what it consists of, NewBytes how much was written: what the repository
-	// did not have, or the size of the archive where there is no repository.
-	Files    int
-	Bytes    int64
-	NewBytes int64
-	// Verified: all that was written was read back and fits its hash.
-	Verified bool
-	Took     time.Duration
-}
+type BackupReport = backups.CopyReport
+
+// RestoreOptions say what is restored. The zero value is the newest backup.
+type RestoreOptions = backups.RestoreOptions
+
+// RestoreReport tells what was restored.
+type RestoreReport = backups.RestoreReport
 
 // Backup writes a backup of the database to a repository, the folder repo, which is made where it
 // is missing or empty: see package backup. The database goes on meanwhile; the backup is its state
@@ -67,171 +39,46 @@ type BackupReport struct {
 // repository, ErrReadOnly where it cannot be written, ErrDiskFull where there is no room for it,
 // ErrCorrupt where a table of the database is damaged, and ErrExists for an archive that is there.
 // After an error there is no new backup; what was written is taken up by the next one.
-func (db *DB) Backup(ctx context.Context, repo string, o *BackupOptions) (r BackupReport, err error) {
-	if o == nil {
-		o = &BackupOptions{}
-	}
-	release, err := db.enter(doingBackup)
-	if err != nil {
-		return r, err
-	}
-	defer release()
-	began := clock.System()
-	if repo == "" && o.Archive == "" {
-		return r, fault.Invalid(doingBackup, "it has no destination", "name a repository or an archive")
-	}
-	var w *backup.Writer
-	if repo, err = db.outside(repo); err != nil {
-		return r, err
-	}
-	archive, err := db.outside(o.Archive)
-	if err != nil {
-		return r, err
-	}
-	if repo != "" {
-		if w, err = backup.Begin(repo, began); err != nil {
-			return r, err
-		}
-		defer func() { err = cmp.Or(err, w.Close()) }()
-	}
-	written, err := db.backUp(ctx, w, archive, o)
-	if err != nil {
-		return r, err
-	}
-	return BackupReport{
-		ID: written.ID, LSN: written.LSN, Timeline: written.Timeline, Files: len(written.Files), Bytes: written.Bytes,
-		NewBytes: written.NewBytes, Verified: true, Took: clock.System().Sub(began),
-	}, nil
+func (db *DB) Backup(ctx context.Context, repo string, o *BackupOptions) (BackupReport, error) {
+	return db.copier.Copy(ctx, repo, o)
 }
 
-// outside refuses a destination that the database lies in, or that lies in the database.
-func (db *DB) outside(name string) (string, error) {
-	if name == "" {
-		return "", nil
-	}
-	files, path := fsys.Named(name)
-	path = files.PathJoin(path)
-	overlap, err := fsys.Overlap(files, path, db.store.FS, db.dir)
-	if err != nil {
-		return "", fault.Within(doingBackup, err)
-	}
-	if overlap {
-		return "", fault.Invalid(doingBackup, path+" and the database "+db.dir+" lie in one another", "name a place outside, on another disk if there is one")
-	}
-	return fsys.On(files, path), nil
+// Restore makes a database in the folder dir, which must not exist, of a backup in repo: a
+// repository or an archive (see package backup). Each file is proven by its hash while it is
+// copied, and the database is opened once before it gets its name. It is built in a folder beside
+// dir with ".restoring" at the end of its name, so that an interrupted Restore leaves nothing that
+// opens as a database; the next one begins again.
+//
+// The database is as it was at the LSN of the backup, and keeps its ID. It begins a new timeline:
+// its next commits have LSNs that other commits may have had before.
+//
+// Restore returns ErrExists where dir exists, ErrNotFound for a backup that is not there,
+// ErrInvalid where there are backups of several databases and none is named, where dir is named as one file, or where
+// ToTime is behind the newest commit of the archive, ErrNotDatabase where
+// repo holds no backups, ErrNewerLayout for a backup of a newer memdb, ErrCorrupt where what it
+// needs is damaged, and ErrDiskFull where there is no room.
+func Restore(ctx context.Context, repo, dir string, o *RestoreOptions) (RestoreReport, error) {
+	files, dir := fsys.Named(dir)
+	return backups.Restore(ctx, restored{}, repo, files, dir, o)
 }
 
-// backUp writes a copy of the store to a repository, to an archive, or to both.
-func (db *DB) backUp(ctx context.Context, w *backup.Writer, archive string, o *BackupOptions) (written backup.Written, err error) {
-	if err := db.copying.LockContext(ctx); err != nil {
-		return written, err
-	}
-	defer db.copying.Unlock()
-	c, err := db.store.Copy()
-	if err != nil {
-		return written, db.copyError(err)
-	}
-	defer func() { err = cmp.Or(err, fault.Within(doingBackup, c.Close())) }()
-	head, items, err := db.contents(c)
-	if err != nil {
-		return written, fault.Within(doingBackup, store.Error("read the copy of the store", err))
-	}
-	if w == nil {
-		return backup.WriteArchive(ctx, archive, head, items)
-	}
-	written, err = w.Write(ctx, head, items, backup.WriteOptions{Full: o.Full, Reserve: keptByBackup})
-	if err == nil && archive != "" {
-		_, err = w.Archive(ctx, archive, &written.Backup)
-	}
-	return written, err
+// restored makes the parts of a database that is restored.
+type restored struct{}
+
+// NewStore implements [backups.Maker].
+func (restored) NewStore(f vfs.FS, dir string) *store.Store {
+	db, _ := newDB(dir, &Options{}, &tuning{fs: f})
+	return db.store
 }
 
-// copyError says why the store could not be copied.
-func (db *DB) copyError(err error) error {
-	if failed := db.Failed(); failed != nil {
-		return failed
-	}
-	if fsys.IsFull(err) {
-		return &fault.Error{
-			Kind: fault.ErrDiskFull, What: doingBackup, Why: "the disk of the database has no room for the links to its files", Cause: place.FirstFailure(err),
-			Do: "make room on the disk",
-		}
-	}
-	return fault.Within(doingBackup+" "+db.dir, err)
-}
-
-// contents says what a copy of the store is, and what a backup of it consists of.
-func (db *DB) contents(c *store.Copy) (head backup.Head, items []backup.Item, err error) {
-	content, err := db.identityOf(c)
+// Look implements [backups.Maker].
+func (restored) Look(ctx context.Context, f vfs.FS, dir string) (lsn uint64, unreadable int64, memories int, err error) {
+	db, err := open(dir, &Options{ReadOnly: true}, &tuning{fs: f})
 	if err != nil {
-		return head, nil, err
+		return 0, 0, 0, err
 	}
-	id, err := place.Decode(content)
-	if err != nil {
-		return head, nil, err
+	if lsn, unreadable = db.LSN(), db.opening.losses.n; unreadable == 0 {
+		memories, err = db.Memories().Count(ctx, memory.ListQuery{AllScopes: true})
 	}
-	lsn, err := db.lsnOf(c, id)
-	if err != nil {
-		return head, nil, err
-	}
-	head = backup.Head{Database: id.Settings.ID, Timeline: id.Timeline, LSN: lsn, Time: db.clock(), Layout: id.Layout}
-	if head.Timeline == "" { // of a layout that had none, and is only read
-		random, err := uuid.NewRandom()
-		if err != nil {
-			return head, nil, err
-		}
-		head.Timeline = random.String()
-	}
-	items = append(items, backup.Item{
-		Name: place.Name, Size: int64(len(content)),
-		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
-	})
-	files, err := c.Files()
-	if err != nil {
-		return head, nil, err
-	}
-	for _, f := range files {
-		items = append(items, backup.Item{
-			Name: store.Dir + "/" + f.Name, Size: f.Size, Modified: f.Written,
-			Open: func() (io.ReadCloser, error) { return c.OpenFile(f.Name) },
-		})
-	}
-	return head, items, nil
-}
-
-// identityOf is memdb.json as a copy of the store has it; of an older database, which has no copy
-// of it, the file.
-func (db *DB) identityOf(c *store.Copy) ([]byte, error) {
-	b, err := place.CopyIn(c.Store)
-	if err == nil {
-		return b, nil
-	}
-	if !errors.Is(err, fault.ErrCorrupt) {
-		return nil, err
-	}
-	return place.ReadFile(db.store.FS, db.dir)
-}
-
-// lsnOf is the LSN of the newest commit that a copy of the store has.
-func (db *DB) lsnOf(c *store.Copy, id *place.Identity) (uint64, error) {
-	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
-	if err != nil {
-		return 0, err
-	}
-	table, closer, err := c.Get(layout.GenerationsKey)
-	if err != nil {
-		return 0, err
-	}
-	if err := errors.Join(keys.DecodeGenerations(table), closer.Close()); err != nil {
-		return 0, err
-	}
-	it, err := c.Iter(keys.Span(layout.KindLog))
-	if err != nil {
-		return 0, err
-	}
-	last, err := lastLogRecord(it)
-	if err = errors.Join(err, it.Close()); err != nil || last == nil {
-		return 0, err
-	}
-	return last.lsn, nil
+	return lsn, unreadable, memories, errors.Join(err, db.Close())
 }

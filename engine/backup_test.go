@@ -360,85 +360,12 @@ func TestBackupOfReaders(t *testing.T) {
 	}
 }
 
-// TestBackupRefuses: what a backup and a restore do not do.
-func TestBackupRefuses(t *testing.T) {
-	dir := t.TempDir()
-	at := func(name string) string { return filepath.Join(dir, name) }
-	db, err := Open(at("db"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeTest(t, db)
-	storeTea(t, db, 0, 3)
-	writeTestFile(t, vfs.Default, at("plain"), []byte("mine"))
-	if err := vfs.Default.MkdirAll(at("foreign"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	writeTestFile(t, vfs.Default, at("foreign/notes.txt"), []byte("mine"))
-	for _, c := range []struct {
-		repo, archive string
-		want          error
-	}{
-		{"", "", fault.ErrInvalid},
-		{at("db"), "", fault.ErrInvalid},
-		{at("db/backups"), "", fault.ErrInvalid},
-		{at("db/../db/a/b"), "", fault.ErrInvalid},
-		{dir, "", fault.ErrInvalid},
-		{"", at("db/file"), fault.ErrInvalid},
-		{at("plain"), "", fault.ErrNotDatabase},
-		{at("foreign"), "", fault.ErrNotDatabase},
-		{"", at("plain"), fault.ErrExists},
-		{"", at("foreign"), fault.ErrExists},
-	} {
-		_, err := db.Backup(t.Context(), c.repo, &BackupOptions{Archive: c.archive})
-		wantError(t, fmt.Sprintf("%q, %q", c.repo, c.archive), err, c.want)
-	}
-	if _, err := db.Backup(t.Context(), at("repo"), nil); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		repo, to string
-		o        RestoreOptions
-		want     error
-	}{
-		{at("repo"), at("db"), RestoreOptions{}, fault.ErrExists},
-		{at("repo"), at("foreign"), RestoreOptions{}, fault.ErrExists},
-		{at("none"), at("new"), RestoreOptions{}, fault.ErrNotDatabase},
-		{at("foreign"), at("new"), RestoreOptions{}, fault.ErrNotDatabase},
-		{at("plain"), at("new"), RestoreOptions{}, fault.ErrCorrupt},
-		{at("repo"), at("new"), RestoreOptions{ID: "20260101T000000.000Z"}, fault.ErrNotFound},
-		{at("repo"), at("new"), RestoreOptions{Database: "none"}, fault.ErrNotFound},
-	} {
-		_, err := Restore(t.Context(), c.repo, c.to, &c.o)
-		wantError(t, fmt.Sprintf("%q to %q, %+v", c.repo, c.to, c.o), err, c.want)
-		if _, err := vfs.Default.Stat(at("new")); err == nil {
-			t.Fatal("something was restored")
-		}
-	}
-	// Another database: the newest is that of neither.
-	other, err := Open(at("other"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeTest(t, other)
-	r, err := other.Backup(t.Context(), at("repo"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Restore(t.Context(), at("repo"), at("new"), nil)
-	wantError(t, "two databases", err, fault.ErrInvalid)
-	back, err := Restore(t.Context(), at("repo"), at("new"), &RestoreOptions{Database: other.Settings().ID})
-	if err != nil || back.Backup != r.ID || back.Memories != 0 {
-		t.Errorf("%+v, %v", back, err)
-	}
-}
-
 // TestBackupWithoutRoom: a repository on a full disk is told, leaves the database as it is, and
 // holds no new backup.
 func TestBackupWithoutRoom(t *testing.T) {
 	mem := vfs.NewMem()
 	db, _ := filledForBackup(t, mem)
-	full := crashfs.NewQuota(vfs.NewMem(), keptByBackup+(16<<10))
+	full := crashfs.NewQuota(vfs.NewMem(), (64<<20)+(16<<10))
 	_, err := db.Backup(t.Context(), fsys.On(full, "repo"), nil)
 	wantError(t, "a full disk", err, fault.ErrDiskFull)
 	storeTea(t, db, 80, 82)

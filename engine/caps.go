@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -127,7 +128,7 @@ func (tx *Tx) overAgentCaps(ctx context.Context, p *policy.Policy) (over []victi
 
 // waitForCaps keeps a store waiting, as long as LockWait, while an owner has twice the slack more
 // than the cap, and is to be looked at.
-func (db *DB) waitForCaps(ctx context.Context, memories []*prepared) error {
+func (db *DB) waitForCaps(ctx context.Context, memories []*records.Prepared) error {
 	owners := &db.tables.Docs.Owners
 	if owners.Most() == 0 {
 		return nil
@@ -140,10 +141,10 @@ func (db *DB) waitForCaps(ctx context.Context, memories []*prepared) error {
 	limit := db.tables.Ageing.At(state.MaxLSN).Cap
 	var wait context.Context
 	for i, p := range memories {
-		if i > 0 && p.rec.Scope.Owner() == memories[i-1].rec.Scope.Owner() {
+		if i > 0 && p.Rec.Scope.Owner() == memories[i-1].Rec.Scope.Owner() {
 			continue
 		}
-		owner, known := db.tables.Names.Cached(layout.Name{Class: layout.NameOwner, Text: scope.Key(p.rec.Scope.Owner())})
+		owner, known := db.tables.Names.Cached(layout.Name{Class: layout.NameOwner, Text: scope.Key(p.Rec.Scope.Owner())})
 		for known {
 			spared := owners.Crowded(owner, limit+2*capSlack(limit))
 			if spared == nil {

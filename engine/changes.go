@@ -93,8 +93,8 @@ func (r *changesReader) Memory(rec *layout.Record, v layout.Version, vectors boo
 	}
 	of := map[string][]float32{}
 	for _, ref := range rec.Vectors {
-		s := tx.spaceByNum(ref.Space)
-		vec, err := tx.vector(v, ref)
+		s := tx.reader().SpaceNumbered(ref.Space)
+		vec, err := tx.reader().Vector(v, ref)
 		switch {
 		case s == nil || errors.Is(err, fault.ErrCorrupt): // which it is, too, where it was removed
 			lost = true

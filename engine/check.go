@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/recall"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -106,7 +107,7 @@ func (c *checker) memory(id, format string, args ...any) {
 
 // lineage is what was read of the versions of one memory, oldest first.
 type lineage struct {
-	of     home
+	of     records.Home
 	last   layout.Change // the newest that is an event of the history
 	broken bool          // one cannot be read, so that it is not known what it follows
 }
@@ -125,7 +126,7 @@ func (c *checker) forgets() (err error) {
 // embedding took the place of is not forgotten before the embedding itself is superseded.
 func (c *checker) follows(v layout.Version, rec *layout.Record) {
 	l := &c.line
-	if at := (home{v.Seq, v.Owner}); at != l.of {
+	if at := (records.Home{Seq: v.Seq, Owner: v.Owner}); at != l.of {
 		*l = lineage{of: at}
 	}
 	if l.broken = l.broken || rec == nil; l.broken {
@@ -174,7 +175,7 @@ func (c *checker) memories() error {
 		for _, ref := range rec.Vectors {
 			c.refs[layout.VectorKeyOf(v, ref)] = ref.Sum
 		}
-		l, lives := c.tx.at(v.Seq)
+		l, lives := c.tx.reader().At(v.Seq)
 		if known := c.tx.state.Keys.Cipher.Says(rec.ID, v.Owner, v.Seq); !known && !c.has(c.tx.state.Keys.ID(rec.ID, v.Owner, v.Seq)) {
 			c.memory(rec.ID, "its ID is not in the ID index")
 		}
@@ -182,7 +183,7 @@ func (c *checker) memories() error {
 			return nil
 		}
 		c.report.Memories++
-		c.docs[l.doc] = true
+		c.docs[l.Doc] = true
 		if rec.Flags&layout.FlagPast != 0 {
 			c.memory(rec.ID, "what is there is a version that was imported for its history")
 		}
@@ -197,7 +198,7 @@ func (c *checker) placed(v layout.Version) error {
 	if v.Born > c.tx.state.LSN {
 		return nil
 	}
-	if l, lives := c.tx.at(v.Seq); lives && l.Owner == v.Owner && l.Born < v.Born {
+	if l, lives := c.tx.reader().At(v.Seq); lives && l.Owner == v.Owner && l.Born < v.Born {
 		c.problem("memory number %d: its version of LSN %d is found, and it has one of LSN %d, which nothing finds", v.Seq, l.Born, v.Born)
 	}
 	lost, err := c.tx.placeless(v)
@@ -211,19 +212,19 @@ func (c *checker) placed(v layout.Version) error {
 }
 
 // live checks the derived keys of a live version.
-func (c *checker) live(rec *layout.Record, l live) {
+func (c *checker) live(rec *layout.Record, l records.Live) {
 	db := c.tx.db
-	row := db.tables.Docs.Row(l.doc)
-	if d, ok := dedupKeyOf(c.tx.state.Keys, rec, l.Owner, row.Run); ok && !c.has(c.tx.state.Keys.Dedup(d, l.Seq)) {
+	row := db.tables.Docs.Row(l.Doc)
+	if d, ok := records.DedupKeyOf(c.tx.state.Keys, rec, l.Owner, row.Run); ok && !c.has(c.tx.state.Keys.Dedup(d, l.Seq)) {
 		c.memory(rec.ID, "it is not in the dedup index")
 	}
-	if f := c.rows[l.doc]; f != nil {
-		c.sameRow(rec, l.doc, f)
-	} else if !c.has(c.tx.state.Keys.Doc(layout.KindForward, l.doc)) {
-		c.report.problem("documents", rec.ID, "memory %s: its document %d has no forward record", rec.ID, l.doc)
+	if f := c.rows[l.Doc]; f != nil {
+		c.sameRow(rec, l.Doc, f)
+	} else if !c.has(c.tx.state.Keys.Doc(layout.KindForward, l.Doc)) {
+		c.report.problem("documents", rec.ID, "memory %s: its document %d has no forward record", rec.ID, l.Doc)
 	}
-	if c.has(c.tx.state.Keys.Doc(layout.KindTombstone, l.doc)) {
-		c.memory(rec.ID, "its document %d has a tombstone, and will be gone once it is opened again", l.doc)
+	if c.has(c.tx.state.Keys.Doc(layout.KindTombstone, l.Doc)) {
+		c.memory(rec.ID, "its document %d has a tombstone, and will be gone once it is opened again", l.Doc)
 	}
 	if rec.Flags&layout.FlagPending != 0 && !c.has(c.tx.state.Keys.Pending(layout.PendingSpace, l.Owner, l.Seq)) {
 		c.memory(rec.ID, "it is to be embedded and not on the list")
@@ -232,7 +233,7 @@ func (c *checker) live(rec *layout.Record, l live) {
 		if !c.has(c.tx.state.Keys.Vector(ref.Space, ref.Of(l.Version))) {
 			c.memory(rec.ID, "its vector in space number %d is missing", ref.Space)
 		} else if s := db.spaces.Numbered(ref.Space); s != nil {
-			if _, indexed := s.Former(l.doc); !indexed {
+			if _, indexed := s.Former(l.Doc); !indexed {
 				c.memory(rec.ID, "its vector in the space %s is in no index", s.Name)
 			}
 		}
@@ -274,7 +275,7 @@ func (c *checker) ids() error {
 			c.problem("malformed ID key %x", key)
 			return nil
 		}
-		if l, lives := c.tx.at(seq); lives && l.Owner != owner {
+		if l, lives := c.tx.reader().At(seq); lives && l.Owner != owner {
 			c.problem("ID index: memory number %d is under owner %d and belongs to %d", seq, owner, l.Owner)
 			return nil
 		}
@@ -300,7 +301,7 @@ func (c *checker) known(index string, owner uint32, seq uint64) error {
 
 // lives checks that a memory lives, or died of a death range that is not cleaned up.
 func (c *checker) lives(index string, owner uint32, seq uint64) {
-	switch l, lives := c.tx.at(seq); {
+	switch l, lives := c.tx.reader().At(seq); {
 	case lives && l.Owner != owner:
 		c.problem("%s: memory number %d is under owner %d and belongs to %d", index, seq, owner, l.Owner)
 	case !lives && !c.ofRange(seq):
@@ -331,7 +332,7 @@ func (c *checker) dedup() error {
 			return nil
 		}
 		seq := binary.BigEndian.Uint64(key[size-8:])
-		if _, lives := c.tx.at(seq); !lives && !c.ofRange(seq) {
+		if _, lives := c.tx.reader().At(seq); !lives && !c.ofRange(seq) {
 			c.problem("dedup index: memory number %d is dead", seq)
 		}
 		return nil
@@ -384,11 +385,11 @@ func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
 	if err != nil {
 		return store.Error("read a memory", err)
 	}
-	p := &prepared{rec: *rec, unnamed: !slices.ContainsFunc(f.idx.Values, func(v invindex.Value) bool { return v.Field == layout.FieldNoteName })}
-	if err := c.tx.db.analyse(c.ctx, p); err != nil {
+	p := &records.Prepared{Rec: *rec, Unnamed: !slices.ContainsFunc(f.idx.Values, func(v invindex.Value) bool { return v.Field == layout.FieldNoteName })}
+	if err := records.Analyse(c.ctx, &c.tx.db.tables, p); err != nil {
 		return err
 	}
-	idx, err := indexedDoc(p, f.Run, c.tx.knownNumber)
+	idx, err := records.IndexedDoc(p, f.Run, c.tx.knownNumber)
 	if err != nil {
 		return err
 	}
@@ -520,7 +521,7 @@ func (c *checker) stats() error {
 			c.problem("malformed statistics key %x", key)
 			return nil
 		}
-		if _, err := decodeAccess(key, value); err != nil {
+		if _, err := records.DecodeAccess(key, value); err != nil {
 			c.problem("statistics of memory number %d: %v", seq, err)
 		}
 		c.stated[seq] = true
@@ -531,7 +532,7 @@ func (c *checker) stats() error {
 
 // accessed checks that a memory which was accessed by what the log says has statistics.
 func (c *checker) accessed(owner uint32, seq uint64) {
-	if l, lives := c.tx.at(seq); lives && l.Owner == owner && !c.stated[seq] {
+	if l, lives := c.tx.reader().At(seq); lives && l.Owner == owner && !c.stated[seq] {
 		c.report.problem("statistics", "", "statistics of memory number %d: they are lost; the log says that it was accessed", seq)
 		c.stated[seq] = true // said once
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -30,12 +31,12 @@ func TestCheckFinds(t *testing.T) {
 	inRun := one
 	inRun.Run = "r"
 	// What is damaged is the second memory stored, so Seq 2 and document 1.
-	at := func(db *DB) live {
-		l, _ := (&Tx{db: db, state: db.stateOf(nil, state.MaxLSN)}).at(2)
+	at := func(db *DB) records.Live {
+		l, _ := (&Tx{db: db, state: db.stateOf(nil, state.MaxLSN)}).reader().At(2)
 		return l
 	}
 	sum := func() layout.DedupKey {
-		d, _ := dedupKeyOf(fixedKeys(t), &layout.Record{Text: one.Text, Scope: inRun.Scope}, 1, 1)
+		d, _ := records.DedupKeyOf(fixedKeys(t), &layout.Record{Text: one.Text, Scope: inRun.Scope}, 1, 1)
 		return d
 	}()
 	del := func(key func(db *DB, ks *layout.Keys) []byte) func(*testing.T, *DB) error {
@@ -48,7 +49,7 @@ func TestCheckFinds(t *testing.T) {
 		}
 	}
 	doc := func(kind byte) func(*DB, *layout.Keys) []byte {
-		return func(db *DB, ks *layout.Keys) []byte { return ks.Doc(kind, at(db).doc) }
+		return func(db *DB, ks *layout.Keys) []byte { return ks.Doc(kind, at(db).Doc) }
 	}
 	recordKey := func(db *DB, ks *layout.Keys) []byte { return ks.Record(at(db).Version) }
 	vectorKey := func(db *DB, ks *layout.Keys) []byte { return ks.Vector(1, at(db).Version) }
@@ -180,7 +181,7 @@ func updatedThen(wreck wrecker) func(*testing.T, *DB) error {
 // embedAgain gives the second memory another vector, by a version that is no event.
 func embedAgain(t *testing.T, db *DB) error {
 	return db.Update(t.Context(), func(tx *Tx) error {
-		l, _ := tx.at(2)
+		l, _ := tx.reader().At(2)
 		_, err := tx.revise(t.Context(), "embed it again", l, map[string][]float32{memory.DefaultSpace: {3, 4}}, 0, false)
 		return err
 	})
@@ -226,8 +227,8 @@ func loseDeath(t *testing.T, db *DB) error {
 // swapForward stores the forward record of a memory with another text in place of
 // its own.
 func swapForward(t *testing.T, db *DB) error {
-	l, _ := (&Tx{db: db, state: db.stateOf(nil, state.MaxLSN)}).at(2)
-	key := db.keys().Doc(layout.KindForward, l.doc)
+	l, _ := (&Tx{db: db, state: db.stateOf(nil, state.MaxLSN)}).reader().At(2)
+	key := db.keys().Doc(layout.KindForward, l.Doc)
 	b, closer, err := db.store.Get(key)
 	if err != nil {
 		return err
@@ -240,10 +241,10 @@ func swapForward(t *testing.T, db *DB) error {
 		return err
 	}
 	f.idx.Terms = f.idx.Terms[:1]
-	p := &pendingVersion{Version: f.Version, run: f.Run, idx: f.idx, rec: &layout.Record{
+	p := &records.Pending{Version: f.Version, Run: f.Run, Index: f.idx, Rec: &layout.Record{
 		Created: f.Created, Expires: f.Expires, Importance: f.Importance, Confidence: f.Confidence, Vectors: f.Vectors,
 	}}
-	return db.store.Set(key, p.appendForward(nil), pebble.Sync)
+	return db.store.Set(key, p.AppendForward(nil), pebble.Sync)
 }
 
 // TestCheckBesideWriters: what goes on meanwhile is no damage.

@@ -19,12 +19,14 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/backups"
 	"github.com/seed-7aedc3ff/memdb/internal/changefeed"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
+	"github.com/seed-7aedc3ff/memdb/internal/erasure"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -40,7 +42,7 @@ import (
 //
 //  0. DB.turn: a consolidation or an eviction. Beside it, and never two of them at once:
 //     due.emptying, of the trash; backlog.running, a pass that embeds; backlog.renewing, a
-//     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew; DB.copying, a backup
+//     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew; backups.Copier.copying, a backup
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
 //  2. Attempt.turn, of the attempt that a call is a part of; then writer.lock: one transaction that
 //     writes; then callout.mu, a function of the program,
@@ -49,7 +51,7 @@ import (
 //  4. points.mu, the read points in use
 //  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
-//     selection.Members.mu, touches.mu, written.mu, groupQueue.mu, attempts.mu, backlog.mu, observing.mu,
+//     selection.Members.mu, records.Touches.mu, records.Seen.mu, groupQueue.mu, attempts.mu, backlog.mu, observing.mu,
 //     steady.mu, trust.mu, changefeed.Running.mu, backups.Archives.mu, backups.archiver.mu, mattering.mu
 //
 // A replica, which has a DB for each state that it shows, takes replication.Replica.loading before all of these,
@@ -78,14 +80,14 @@ type DB struct {
 	program program
 	points  *points
 	scopes  selection.Cache
-	touched *touches
+	touched *records.Touches
 
 	writer  writer
 	syncer  *store.Syncer[*point]
 	chunks  chunks
 	janitor *janitor
 	backlog backlog
-	erasing atomic.Pointer[erasure] // one that has begun; changed under turn, or the writer lock
+	erasing atomic.Pointer[erasure.Erasure] // one that has begun; changed under turn, or the writer lock
 
 	due      due
 	apiKeys  apiKeys
@@ -93,7 +95,7 @@ type DB struct {
 	opening  opening
 	life     *lifecycle.Life
 	meters   meters
-	copying  ctxlock.Mutex // held while a backup reads a copy of the store
+	copier   *backups.Copier
 }
 
 // config is what a database was opened with. It does not change.
@@ -132,8 +134,8 @@ type config struct {
 type writer struct {
 	lock    chan struct{} // holds one element while it is taken
 	group   groupQueue
-	written written
-	applied uint64 // LSN of the newest applied commit
+	seen    records.Seen // which keys of IDs and duplicates were ever written
+	applied uint64       // LSN of the newest applied commit
 	next    layout.Counters
 	scratch []byte // for values to be encoded in
 	orderer store.Orderer

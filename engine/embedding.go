@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -137,14 +138,14 @@ func halvings(n int) int { return bits.Len(uint(n)) }
 // embedMissing gives the default space's vector to those that have a text and no
 // vector, through the database's embedder. Those that it refuses are left pending: they
 // are stored, found by text, and embedded by a later pass.
-func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
+func (db *DB) embedMissing(ctx context.Context, ps []*records.Prepared) {
 	missing := db.markPending(ps)
 	if len(missing) == 0 || db.embedder == nil {
 		return
 	}
 	texts := make([]string, len(missing))
 	for i, p := range missing {
-		texts[i] = p.rec.Text
+		texts[i] = p.Rec.Text
 	}
 	patience := halvings(len(texts)) + 1
 	if db.backlog.down.Load() {
@@ -153,16 +154,16 @@ func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
 	left := len(texts)
 	err := db.embedEach(ctx, texts, patience, func(i int, vec []float32, err error) {
 		if err != nil {
-			missing[i].why = err.Error()
+			missing[i].Why = err.Error()
 			return
 		}
-		missing[i].vectors[memory.DefaultSpace] = vec
-		missing[i].pending, missing[i].why, missing[i].learned = false, "", true
+		missing[i].Vectors[memory.DefaultSpace] = vec
+		missing[i].Pending, missing[i].Why, missing[i].Learned = false, "", true
 		left--
 	})
 	for _, p := range missing {
-		if err != nil && p.pending && p.why == noEmbedderInUpdate {
-			p.why = err.Error()
+		if err != nil && p.Pending && p.Why == noEmbedderInUpdate {
+			p.Why = err.Error()
 		}
 	}
 	if left > 0 {
@@ -172,7 +173,7 @@ func (db *DB) embedMissing(ctx context.Context, ps []*prepared) {
 
 // markPending marks what an embedder is to embed later, that of the database or the one that it was
 // opened without, and returns it.
-func (db *DB) markPending(ps []*prepared) (missing []*prepared) {
+func (db *DB) markPending(ps []*records.Prepared) (missing []*records.Prepared) {
 	why := noEmbedderInUpdate
 	if db.embedder == nil {
 		if why = db.lacksEmbedder(); why == "" {
@@ -180,8 +181,8 @@ func (db *DB) markPending(ps []*prepared) (missing []*prepared) {
 		}
 	}
 	for _, p := range ps {
-		if p != nil && p.rec.Text != "" && p.vectors[memory.DefaultSpace] == nil {
-			p.pending, p.why = true, why
+		if p != nil && p.Rec.Text != "" && p.Vectors[memory.DefaultSpace] == nil {
+			p.Pending, p.Why = true, why
 			missing = append(missing, p)
 		}
 	}

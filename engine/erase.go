@@ -3,26 +3,18 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/seed-7aedc3ff/memdb/entries"
-	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/erasure"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
-	"github.com/seed-7aedc3ff/memdb/internal/needles"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
-	"github.com/seed-7aedc3ff/memdb/scope"
-	"github.com/seed-7aedc3ff/memdb/sessions"
-	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 // An erasure leaves nothing of a memory, an agent or a user in the folder. It writes first, in
@@ -33,7 +25,6 @@ import (
 // that nobody else has are deleted; and last, the files are rewritten.
 
 const (
-	doingErase = "erase"
 	// eraseEvery is how often an erasure that has waited in vain is gone on with.
 	eraseEvery = time.Second
 	// eraseLook is how often it is looked whether older Views have ended.
@@ -41,119 +32,20 @@ const (
 )
 
 // EraseQuery says what [DB.Erase] erases.
-type EraseQuery struct {
-	// User and Agent say whose: with a user alone all that it has, over all agents and without
-	// one; with an agent alone all that it has, of every user and of none, with its manifest; with
-	// both, what this pair has.
-	User  string
-	Agent string
-	// ID is that of one memory of theirs, living or not; empty for everything.
-	ID string
-	// DryRun: nothing is erased; the report says how much there is.
-	DryRun bool
-}
+type EraseQuery = erasure.Query
 
 // Erased is how much is gone with an erasure.
-type Erased struct {
-	// Memories are those that lived and those that had died; Versions are their records, and
-	// Events their ends.
-	Memories int64 `json:"memories"`
-	Versions int64 `json:"versions"`
-	Events   int64 `json:"events"`
-	// Entries are those of the key-value store, Messages those of sessions, Entities and Relations
-	// those of the graph, Usage calls of models.
-	Entries   int64 `json:"entries"`
-	Messages  int64 `json:"messages"`
-	Entities  int64 `json:"entities"`
-	Relations int64 `json:"relations"`
-	Usage     int64 `json:"usage"`
-	// Names are those of users, agents, runs and metadata fields that nothing else has.
-	Names int64 `json:"names"`
-}
-
-func (e *Erased) all() []*int64 {
-	return []*int64{&e.Memories, &e.Versions, &e.Events, &e.Entries, &e.Messages, &e.Entities, &e.Relations, &e.Usage, &e.Names}
-}
+type Erased = erasure.Erased
 
 // Kept is something that an erasure leaves, or does not reach.
-type Kept struct {
-	// What it is, and Why it stays or is not reached, each in a few words.
-	What string `json:"what"`
-	Why  string `json:"why"`
-}
+type Kept = erasure.Kept
 
 // EraseReport is what an erasure has done.
-type EraseReport struct {
-	// Erased is how much is gone.
-	Erased Erased `json:"erased"`
-	// RewrittenBytes are those of tables that were written anew. FilesRemoved counts the files of
-	// before that are gone.
-	RewrittenBytes int64 `json:"rewritten_bytes"`
-	FilesRemoved   int   `json:"files_removed"`
-	// Derived are the summaries that had something of the erased, and what became of each.
-	Derived []Kept `json:"derived"`
-	// Left is what stays in the folder: what a search of all files for the erased texts and names has
-	// found with others. It is empty where the search found nothing. OutOfReach is what the database
-	// cannot reach.
-	Left       []Kept `json:"left"`
-	OutOfReach []Kept `json:"out_of_reach"`
-	// LSN is that of the commit that began it. Seconds is how long it took, since it was begun or
-	// gone on with; 0 for a dry run.
-	LSN     uint64  `json:"lsn"`
-	Seconds float64 `json:"seconds"`
-}
+type EraseReport = erasure.Report
 
-// whose is what is erased: memories by their owners or, where there are Seqs, by these.
-type whose struct {
-	owners map[uint32]bool
-	seqs   map[uint64]bool
-}
-
-func (w *whose) has(owner uint32, seq uint64) bool {
-	return w.owners[owner] && (w.seqs == nil || w.seqs[seq])
-}
-
-// erasure is one that runs.
-type erasure struct {
-	layout.Erasure
-	whose
-	erased Erased
-	names  []scope.Owner // those that own it
-	report EraseReport
-	stays  []Kept // memories that say the same
-	// passages are the texts and names to search all files for at the end; nil if the program was
-	// interrupted. goneNames are the names of users, agents and runs among them.
-	passages  *needles.Passages
-	goneNames []string
-	traces    *graph.Traces // once the log was read
-}
-
-func newErasure(l layout.Erasure) *erasure {
-	e := &erasure{Erasure: l, whose: whose{owners: map[uint32]bool{}}}
-	for _, o := range l.Owners {
-		e.owners[o] = true
-	}
-	for _, s := range l.Seqs {
-		if e.seqs == nil {
-			e.seqs = map[uint64]bool{}
-		}
-		e.seqs[s] = true
-	}
-	for i, n := range e.erased.all() {
-		if i < len(l.Counts) {
-			*n = l.Counts[i]
-		}
-	}
-	return e
-}
-
-// encode is the erasure as it is stored.
-func (e *erasure) encode() []byte {
-	e.Counts = e.Counts[:0]
-	for _, n := range e.erased.all() {
-		e.Counts = append(e.Counts, *n)
-	}
-	return e.Encode()
+// erasing is what an erasure reads of a transaction.
+func (tx *Tx) erasing() *erasure.State {
+	return &erasure.State{View: tx.reader(), Part: (*partTx)(tx), Lines: tx.Lines}
 }
 
 // Erase removes every trace of a memory, an agent or a user from the folder: records with their
@@ -173,16 +65,16 @@ func (e *erasure) encode() []byte {
 // theirs beside that of others. ErrNotFound where there is nothing of that name; ErrAmbiguous where
 // several owners have a memory with the ID; ErrReadOnly.
 func (db *DB) Erase(ctx context.Context, q EraseQuery) (EraseReport, error) {
-	if err := q.check(); err != nil {
+	if err := q.Check(); err != nil {
 		return EraseReport{}, err
 	}
 	if !q.DryRun && db.life.Busy() && lifecycle.CalledBack() {
-		return EraseReport{}, fault.Invalid(doingErase, "it is called within a View, an Update or a callback, for whose end it would wait", "return from that first")
+		return EraseReport{}, fault.Invalid(erasure.Doing, "it is called within a View, an Update or a callback, for whose end it would wait", "return from that first")
 	}
 	if q.DryRun {
 		return db.eraseDry(ctx, &q)
 	}
-	ctx, err := db.apart(ctx, doingErase)
+	ctx, err := db.apart(ctx, erasure.Doing)
 	if err != nil {
 		return EraseReport{}, err
 	}
@@ -194,7 +86,7 @@ func (db *DB) Erase(ctx context.Context, q EraseQuery) (EraseReport, error) {
 	wait, cancel := db.lockLimit(ctx)
 	defer cancel()
 	if err := db.turn.LockContext(wait); err != nil {
-		return EraseReport{}, db.lockError(ctx, doingErase, "an eviction, a consolidation or another erasure runs")
+		return EraseReport{}, db.lockError(ctx, erasure.Doing, "an eviction, a consolidation or another erasure runs")
 	}
 	defer db.turn.Unlock()
 	began := clock.System()
@@ -212,7 +104,7 @@ func (db *DB) Erase(ctx context.Context, q EraseQuery) (EraseReport, error) {
 	}
 	e, err := db.beginErasure(ctx, &q)
 	if errors.Is(err, fault.ErrNotFound) {
-		if r, ended, rerr := db.endedErasure(&q); rerr != nil || ended {
+		if r, ended, rerr := q.Ended(db.store); rerr != nil || ended {
 			return r, rerr
 		}
 	}
@@ -233,40 +125,9 @@ func (db *DB) beganError(ctx context.Context, err error) error {
 	return err
 }
 
-func (q *EraseQuery) check() error {
-	if q.User == "" && q.Agent == "" {
-		return fault.Invalid(doingErase, "it names neither a user nor an agent", "name whose it is")
-	}
-	if err := scope.Check(doingErase, scope.Scope{User: q.User, Agent: q.Agent}); err != nil {
-		return err
-	}
-	if q.ID == "" {
-		return nil
-	}
-	return valid.Word(doingErase, "ID", q.ID)
-}
-
-// means reports whether an owner is one of those that the query names.
-func (q *EraseQuery) means(o scope.Owner) bool {
-	return (q.User == "" || q.User == o.User) && (q.Agent == "" || q.Agent == o.Agent)
-}
-
-// what names what is erased in an error.
-func (q *EraseQuery) what() string {
-	switch {
-	case q.ID != "":
-		return fmt.Sprintf("memory %q", valid.Short(q.ID))
-	case q.Agent == "":
-		return fmt.Sprintf("user %q", valid.Short(q.User))
-	case q.User == "":
-		return fmt.Sprintf("agent %q", valid.Short(q.Agent))
-	}
-	return fmt.Sprintf("user %q and agent %q", valid.Short(q.User), valid.Short(q.Agent))
-}
-
-func (db *DB) erasedReport(e *erasure, began time.Time) EraseReport {
-	r := e.report
-	r.Erased, r.LSN, r.Seconds = e.erased, e.LSN, clock.System().Sub(began).Seconds()
+func (db *DB) erasedReport(e *erasure.Erasure, began time.Time) EraseReport {
+	r := e.Report
+	r.Erased, r.LSN, r.Seconds = e.Gone, e.LSN, clock.System().Sub(began).Seconds()
 	if r.Left == nil {
 		r.Left = []Kept{}
 	}
@@ -280,17 +141,17 @@ func (db *DB) erasedReport(e *erasure, began time.Time) EraseReport {
 // eraseDry counts what an erasure would erase.
 func (db *DB) eraseDry(ctx context.Context, q *EraseQuery) (r EraseReport, err error) {
 	err = db.view(ctx, nil, func(tx *Tx) error {
-		e, err := tx.erasureOf(ctx, q)
+		e, err := tx.erasing().Find(ctx, q)
 		if err != nil {
 			return err
 		}
-		if err = tx.follow(ctx, e); err != nil {
+		if err = tx.erasing().Follow(ctx, e); err != nil {
 			return err
 		}
-		if err = tx.countErased(ctx, e); err != nil {
+		if err = tx.erasing().Count(ctx, e); err != nil {
 			return err
 		}
-		e.LSN, e.report.Left = tx.state.LSN, e.stays
+		e.LSN, e.Report.Left = tx.state.LSN, e.Stays
 		r = db.erasedReport(e, clock.System())
 		r.Seconds = 0
 		return nil
@@ -300,11 +161,11 @@ func (db *DB) eraseDry(ctx context.Context, q *EraseQuery) (r EraseReport, err e
 
 // sameErasure reports whether a query means what an erasure that has begun erases. Of one whose names
 // are gone already the fingerprint says so.
-func (db *DB) sameErasure(ctx context.Context, e *erasure, q *EraseQuery) (same bool, err error) {
+func (db *DB) sameErasure(ctx context.Context, e *erasure.Erasure, q *EraseQuery) (same bool, err error) {
 	err = db.view(ctx, nil, func(tx *Tx) error {
-		of, err := tx.erasureOf(ctx, q)
+		of, err := tx.erasing().Find(ctx, q)
 		if errors.Is(err, fault.ErrNotFound) {
-			same = e.Asked == q.fingerprint() || e.Asked == 0 && e.Rewriting
+			same = e.Asked == q.Fingerprint() || e.Asked == 0 && e.Rewriting
 			return nil
 		}
 		if err == nil {
@@ -317,40 +178,40 @@ func (db *DB) sameErasure(ctx context.Context, e *erasure, q *EraseQuery) (same 
 }
 
 // beginErasure writes what is going to be erased.
-func (db *DB) beginErasure(ctx context.Context, q *EraseQuery) (e *erasure, err error) {
-	var counted *erasure
+func (db *DB) beginErasure(ctx context.Context, q *EraseQuery) (e *erasure.Erasure, err error) {
+	var counted *erasure.Erasure
 	err = db.view(ctx, nil, func(tx *Tx) error { // without the lock: it reads all records
-		if counted, err = tx.erasureOf(ctx, q); err != nil {
+		if counted, err = tx.erasing().Find(ctx, q); err != nil {
 			return err
 		}
-		if err := tx.follow(ctx, counted); err != nil {
+		if err := tx.erasing().Follow(ctx, counted); err != nil {
 			return err
 		}
-		if err := tx.countErased(ctx, counted); err != nil {
+		if err := tx.erasing().Count(ctx, counted); err != nil {
 			return err
 		}
-		return tx.gather(ctx, counted)
+		return tx.erasing().Gather(ctx, counted)
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
-		if e, err = tx.erasureOf(ctx, q); err != nil {
+		if e, err = tx.erasing().Find(ctx, q); err != nil {
 			return err
 		}
-		e = e.with(counted)
-		e.LSN, e.At, e.Asked = tx.state.LSN, tx.state.Now, q.fingerprint()
-		if err := tx.needToFree(doingErase, 64+12*(len(e.Owners)+len(e.Seqs)+len(e.Commits))); err != nil {
+		e = e.With(counted)
+		e.LSN, e.At, e.Asked = tx.state.LSN, tx.state.Now, q.Fingerprint()
+		if err := tx.needToFree(erasure.Doing, 64+12*(len(e.Owners)+len(e.Seqs)+len(e.Commits))); err != nil {
 			return err
 		}
-		if err := tx.set(layout.ErasureKey, e.encode()); err != nil {
+		if err := tx.set(layout.ErasureKey, e.Encode()); err != nil {
 			return err
 		}
-		if err := tx.closeReports(); err != nil {
+		if err := erasure.CloseReports(&tx.rec); err != nil {
 			return err
 		}
 		tx.change()
-		tx.log = appendErase(tx.log, &e.Erasure)
+		tx.log = e.AppendLog(tx.log)
 		tx.onApplied(func(uint64) error {
 			db.erasing.Store(e)
 			return nil
@@ -358,194 +219,6 @@ func (db *DB) beginErasure(ctx context.Context, q *EraseQuery) (e *erasure, err 
 		return nil
 	}))
 	return e, err
-}
-
-// with is an erasure under the lock, with what a View of shortly before has counted and found: nothing
-// is merged or consolidated meanwhile.
-func (e *erasure) with(counted *erasure) *erasure {
-	counted.Owners, counted.names, counted.owners = e.Owners, e.names, e.owners
-	for _, seq := range e.Seqs {
-		if !counted.seqs[seq] {
-			counted.seqs[seq], counted.Seqs = true, append(counted.Seqs, seq)
-		}
-	}
-	return counted
-}
-
-// appendErase appends the operation of an erasure.
-func appendErase(b []byte, e *layout.Erasure) []byte {
-	b = append(b, byte(layout.LogErase))
-	b = binary.AppendUvarint(b, uint64(len(e.Seqs)))
-	for _, seq := range e.Seqs {
-		b = binary.AppendUvarint(b, seq)
-	}
-	b = binary.AppendUvarint(b, uint64(len(e.Owners)))
-	for _, o := range e.Owners {
-		b = binary.AppendUvarint(b, uint64(o))
-	}
-	return b
-}
-
-// erasureOf finds what a query means.
-func (tx *Tx) erasureOf(ctx context.Context, q *EraseQuery) (*erasure, error) {
-	names := map[uint32]scope.Owner{}
-	err := tx.eachOwner(ctx, func(number uint32, o scope.Owner) {
-		if q.means(o) {
-			names[number] = o
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	l := layout.Erasure{}
-	if q.ID != "" {
-		if l.Seqs, err = tx.withID(q.ID, names); err != nil {
-			return nil, err
-		}
-		if len(l.Seqs) == 0 {
-			clear(names)
-		}
-	}
-	if len(names) == 0 {
-		return nil, &fault.Error{Kind: fault.ErrNotFound, What: doingErase + ": there is no " + q.what(), Do: "check the names"}
-	}
-	for number := range names {
-		l.Owners = append(l.Owners, number)
-	}
-	slices.Sort(l.Owners)
-	e := newErasure(l)
-	for _, number := range l.Owners {
-		e.names = append(e.names, names[number])
-	}
-	return e, nil
-}
-
-// withID are the memories that have or had an ID, of one of some owners, which alone stays.
-func (tx *Tx) withID(id string, names map[uint32]scope.Owner) (seqs []uint64, err error) {
-	of := map[uint32]bool{}
-	err = tx.holders(anyOwner, id, func(c claim) error {
-		if _, ours := names[c.owner]; !ours || slices.Contains(seqs, c.seq) {
-			return nil
-		}
-		prefix := tx.state.Keys.Records(c.owner, c.seq)
-		return kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(_, value []byte) error {
-			rec, err := layout.DecodeRecord(value)
-			if err != nil || rec.ID != id { // what cannot be read, check tells
-				return nil
-			}
-			seqs, of[c.owner] = append(seqs, c.seq), true
-			return kv.ErrStop
-		})
-	})
-	if errors.Is(err, kv.ErrStop) {
-		err = nil
-	}
-	if err == nil && len(of) > 1 {
-		err = ambiguous(fmt.Sprintf("erase memory %q", valid.Short(id)), len(of))
-	}
-	for number := range names {
-		if !of[number] {
-			delete(names, number)
-		}
-	}
-	slices.Sort(seqs)
-	return seqs, err
-}
-
-// countErased counts what there is.
-func (tx *Tx) countErased(ctx context.Context, e *erasure) error {
-	n := &e.erased
-	last := home{}
-	for _, span := range tx.db.recordSpans(e) {
-		err := kv.Scan(tx.state.Reader, span[0], span[1], func(key, _ []byte) error {
-			v, ok := layout.ParseRecordKey(key)
-			if !ok || !e.has(v.Owner, v.Seq) {
-				return ctx.Err()
-			}
-			n.Versions++
-			if at := (home{v.Seq, v.Owner}); at != last {
-				n.Memories++
-				last = at
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	for _, lower := range tx.db.ownedKeys(e, layout.KindHistory) {
-		err := kv.Scan(tx.state.Reader, lower, layout.PrefixEnd(lower), func(_, _ []byte) error {
-			n.Events++
-			return ctx.Err()
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if e.seqs != nil {
-		return nil
-	}
-	for _, o := range e.names {
-		count := func(l Line) error {
-			if l.Owner() == o {
-				n.count(l)
-			}
-			return ctx.Err()
-		}
-		if err := tx.Lines(o.Scope(), nil, count); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// count counts a line of an export.
-func (e *Erased) count(l Line) {
-	switch l.Type() {
-	case entries.TypeLine:
-		e.Entries++
-	case sessions.TypeMessage:
-		e.Messages++
-	case graph.TypeEntity:
-		e.Entities++
-	case graph.TypeRelation:
-		e.Relations++
-	case usage.TypeUsage:
-		calls := int64(1)
-		if of, ok := l.(interface{ Count() int64 }); ok {
-			calls = of.Count()
-		}
-		e.Usage += calls
-	}
-}
-
-// recordSpans are where the records of what is erased lie.
-func (db *DB) recordSpans(e *erasure) (spans [][2][]byte) {
-	if e.seqs == nil {
-		lower, upper := db.keys().Span(layout.KindRecord)
-		return append(spans, [2][]byte{lower, upper})
-	}
-	for _, owner := range e.Owners {
-		for _, seq := range e.Seqs {
-			prefix := db.keys().Records(owner, seq)
-			spans = append(spans, [2][]byte{prefix, layout.PrefixEnd(prefix)})
-		}
-	}
-	return spans
-}
-
-// ownedKeys are the prefixes of the keys of a kind whose keys begin with the owner and the Seq.
-func (db *DB) ownedKeys(e *erasure, kind byte) (prefixes [][]byte) {
-	for _, owner := range e.Owners {
-		k := binary.BigEndian.AppendUint32(db.keys().Header(kind, 12), owner)
-		if e.seqs == nil {
-			prefixes = append(prefixes, k)
-		}
-		for _, seq := range e.Seqs {
-			prefixes = append(prefixes, binary.BigEndian.AppendUint64(slices.Clone(k), seq))
-		}
-	}
-	return prefixes
 }
 
 // loadErasure finds an erasure that has begun.
@@ -561,7 +234,7 @@ func (db *DB) loadErasure() error {
 	if err = errors.Join(err, closer.Close()); err != nil {
 		return err
 	}
-	db.erasing.Store(newErasure(*l))
+	db.erasing.Store(erasure.New(*l))
 	return nil
 }
 
@@ -603,18 +276,22 @@ func (db *DB) finishErasing() {
 
 // erase does what an erasure has left to do. wait bounds how long it waits for Views. told: the caller
 // gets the report; otherwise it is kept.
-func (db *DB) erase(ctx, wait context.Context, e *erasure, began time.Time, told bool) error {
+func (db *DB) erase(ctx, wait context.Context, e *erasure.Erasure, began time.Time, told bool) error {
 	if !e.Rewriting {
 		if err := db.eraseKeys(ctx, wait, e); err != nil {
-			return fault.Within(doingErase, err)
+			return fault.Within(erasure.Doing, err)
 		}
 	}
 	if err := db.eraseFiles(ctx, wait, e); err != nil {
-		return fault.Within(doingErase, err)
+		return fault.Within(erasure.Doing, err)
 	}
 	err := db.applyBare(func(b *pebble.Batch) error {
 		if !told {
-			if err := db.keepReport(b, e, began); err != nil {
+			reports, err := e.Keep(db.store, db.erasedReport(e, began))
+			if err != nil {
+				return err
+			}
+			if err := b.Set(layout.ErasedKey, reports, nil); err != nil {
 				return err
 			}
 		}
@@ -663,7 +340,7 @@ func readersError() error { return unendedError("a View is open that was begun b
 // unendedError says that an erasure has begun and waits.
 func unendedError(why string) error {
 	return &fault.Error{
-		Kind: fault.ErrBusy, What: doingErase, Why: why,
+		Kind: fault.ErrBusy, What: erasure.Doing, Why: why,
 		Do: "wait for the reads that began before it; the erasure continues in the background; call it again for its report",
 	}
 }
@@ -671,7 +348,7 @@ func unendedError(why string) error {
 // refuseErased refuses a write for an owner that is being erased.
 func (db *DB) refuseErased(owner uint32) error {
 	e := db.erasing.Load()
-	if e == nil || e.seqs != nil || !e.owners[owner] {
+	if e == nil || !e.All() || !e.HasOwner(owner) {
 		return nil
 	}
 	return &fault.Error{Kind: fault.ErrBusy, What: "write", Why: "its user or agent is being erased", Do: "try again when that is done"}

@@ -458,7 +458,7 @@ func (w *planted) pick(user, agent string) string {
 // erase erases, and verifies what is gone.
 func (w *planted) erase(q EraseQuery) {
 	w.t.Helper()
-	means := func(f *family) bool { return q.means(f.owner) && (q.ID == "" || f.id == q.ID) }
+	means := func(f *family) bool { return q.Means(f.owner) && (q.ID == "" || f.id == q.ID) }
 	var gone, kept []string
 	for word, f := range w.words {
 		if means(f) {

@@ -2,13 +2,13 @@ package engine
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/memory"
-	"github.com/seed-7aedc3ff/memdb/wal"
 	"github.com/seed-7aedc3ff/memdb/wal/folder"
 )
 
@@ -56,11 +56,11 @@ func TestErasedInReplica(t *testing.T) {
 	})
 	noError(t, err)
 
-	re := &restoring{fs: fs, dir: "restored", place: "restored" + restoringSuffix}
-	re.log, err = folder.Follow(fsys.On(fs, "/archive"), wal.Timeline{}, false)
+	archive := filepath.Join(t.TempDir(), "archive") // a name of another file system can be used once
+	_, err = vfs.Clone(fs, vfs.Default, "/archive", archive)
 	noError(t, err)
-	re.of = wal.Timeline(db.store.Timeline())
-	noError(t, re.run(t.Context(), clk.now()))
+	_, err = Restore(t.Context(), archive, fsys.On(fs, "restored"), nil)
+	noError(t, err)
 	if found := tracesIn(t, fs, "restored", needles...); len(found) > 0 {
 		t.Errorf("the restored database has %q", found)
 	}

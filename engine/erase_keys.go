@@ -5,15 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/erasure"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -32,7 +31,7 @@ const (
 )
 
 // eraseKeys deletes all keys of an erasure. Each step may come again.
-func (db *DB) eraseKeys(ctx, wait context.Context, e *erasure) error {
+func (db *DB) eraseKeys(ctx, wait context.Context, e *erasure.Erasure) error {
 	if err := db.nameErased(ctx, e); err != nil {
 		return err
 	}
@@ -49,7 +48,7 @@ func (db *DB) eraseKeys(ctx, wait context.Context, e *erasure) error {
 		{"wait for Views", func() error { return db.awaitReaders(ctx, wait) }},
 		{"finish what parts have begun", func() error { return db.workParts(ctx) }},
 		{"delete what is left", func() error { return db.eraseRest(e) }},
-		{"move its words out of the text index", func() error { return db.eraseWords(ctx, &e.whose) }},
+		{"move its words out of the text index", func() error { return db.eraseWords(ctx, &e.Whose) }},
 		{"find what the log has of it", func() error { return db.traceLog(ctx, e) }},
 		{"take it out of the log", func() error { return db.eraseLog(ctx, e) }},
 		{"delete its names", func() error { return db.eraseNames(ctx, e) }},
@@ -62,27 +61,27 @@ func (db *DB) eraseKeys(ctx, wait context.Context, e *erasure) error {
 }
 
 // nameErased finds the names of the owners, which a database that goes on does not know.
-func (db *DB) nameErased(ctx context.Context, e *erasure) error {
-	e.names = e.names[:0]
+func (db *DB) nameErased(ctx context.Context, e *erasure.Erasure) error {
+	e.Names = e.Names[:0]
 	return db.view(ctx, nil, func(tx *Tx) error {
-		return tx.eachOwner(ctx, func(number uint32, o scope.Owner) {
-			if e.owners[number] {
-				e.names = append(e.names, o)
+		return tx.reader().EachOwner(ctx, func(number uint32, o scope.Owner) {
+			if e.HasOwner(number) {
+				e.Names = append(e.Names, o)
 			}
 		})
 	})
 }
 
 // eraseLiving deletes what lives, in a commit for each owner.
-func (db *DB) eraseLiving(ctx context.Context, e *erasure) error {
-	if e.seqs != nil {
+func (db *DB) eraseLiving(ctx context.Context, e *erasure.Erasure) error {
+	if !e.All() {
 		return db.acknowledge(db.update(ctx, func(tx *Tx) error {
 			tx.frees = true // also where it stores again the rest of a summary
-			if err := tx.eraseLivingMemories(e); err != nil {
+			if err := e.Delete(tx.erasing(), &tx.rec, (*partTx)(tx)); err != nil {
 				return err
 			}
 			for _, owner := range e.Owners { // an answer of theirs may have the memory
-				err := tx.changePart(doingErase, func(t part.Tx) error { return requests.Forget(t, owner) })
+				err := tx.changePart(erasure.Doing, func(t part.Tx) error { return requests.Forget(t, owner) })
 				if err != nil {
 					return err
 				}
@@ -90,7 +89,7 @@ func (db *DB) eraseLiving(ctx context.Context, e *erasure) error {
 			return nil
 		}))
 	}
-	for _, o := range e.names {
+	for _, o := range e.Names {
 		err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
 			tx.frees = true
 			_, err := tx.DeleteOwner(ctx, o)
@@ -121,9 +120,9 @@ func (db *DB) workParts(ctx context.Context) error {
 }
 
 // eraseHistories removes the records of what has died, and what the trash keeps.
-func (db *DB) eraseHistories(ctx, wait context.Context, e *erasure) error {
+func (db *DB) eraseHistories(ctx, wait context.Context, e *erasure.Erasure) error {
 	for range eraseTries {
-		done, err := db.eraseDeadIn(ctx, &e.whose, db.recordSpans(e))
+		done, err := db.eraseDeadIn(ctx, &e.Whose, e.RecordSpans(db.keys()))
 		if err != nil {
 			return err
 		}
@@ -145,12 +144,12 @@ func (db *DB) eraseHistories(ctx, wait context.Context, e *erasure) error {
 
 // eraseMentions takes a memory out of what others keep of it: the messages that refer to it, and
 // the ends of memories that were merged into it.
-func (db *DB) eraseMentions(ctx context.Context, e *erasure) error {
-	if e.seqs == nil {
+func (db *DB) eraseMentions(ctx context.Context, e *erasure.Erasure) error {
+	if e.All() {
 		return nil // all of theirs goes
 	}
 	ids := map[string]bool{}
-	for _, span := range db.recordSpans(e) {
+	for _, span := range e.RecordSpans(db.keys()) {
 		err := kv.Scan(db.store, span[0], span[1], func(key, value []byte) error {
 			rec, err := layout.DecodeRecord(value)
 			if v, ok := layout.ParseRecordKey(key); ok && err == nil && !slices.Contains(e.Archives, v.Seq) {
@@ -167,8 +166,9 @@ func (db *DB) eraseMentions(ctx context.Context, e *erasure) error {
 			return err
 		}
 	}
+	_, seqs := e.Sets()
 	for _, owner := range e.Owners {
-		if err := partOf[*sessions.Part](db).EraseMemories(ctx, runner{db: db}, owner, e.seqs, ids); err != nil {
+		if err := partOf[*sessions.Part](db).EraseMemories(ctx, runner{db: db}, owner, seqs, ids); err != nil {
 			return err
 		}
 		if err := partOf[*graph.Part](db).EraseMemories(ctx, runner{db: db}, owner, ids); err != nil {
@@ -198,16 +198,16 @@ func (db *DB) eraseSurvivor(owner uint32, ids map[string]bool) error {
 
 // eraseRest deletes the keys of owners that nothing else deletes: ends of which the record cannot
 // be read, statistics, counters, and what parts keep longer than their things.
-func (db *DB) eraseRest(e *erasure) error {
+func (db *DB) eraseRest(e *erasure.Erasure) error {
 	return db.applyBare(func(b *pebble.Batch) error {
 		for _, kind := range []byte{layout.KindHistory, layout.KindStats} {
-			for _, prefix := range db.ownedKeys(e, kind) {
+			for _, prefix := range e.OwnedKeys(db.keys(), kind) {
 				if err := b.DeleteRange(prefix, layout.PrefixEnd(prefix), nil); err != nil {
 					return err
 				}
 			}
 		}
-		if e.seqs != nil {
+		if !e.All() {
 			return nil
 		}
 		for _, owner := range e.Owners {
@@ -219,21 +219,22 @@ func (db *DB) eraseRest(e *erasure) error {
 		}
 		tx := &Tx{db: db, state: db.stateOf(db.store, state.MaxLSN)}
 		span := func(lower, upper []byte) error { return b.DeleteRange(lower, upper, nil) }
+		owners, _ := e.Sets()
 		for _, p := range db.parts {
 			if of, ok := p.(part.Eraser); ok {
-				if err := of.EraseOwners((*partTx)(tx), e.owners, span); err != nil {
+				if err := of.EraseOwners((*partTx)(tx), owners, span); err != nil {
 					return err
 				}
 			}
 		}
-		return db.store.AdmitFreeing(doingErase, b.Len())
+		return db.store.AdmitFreeing(erasure.Doing, b.Len())
 	})
 }
 
 // eraseWords moves the documents of all chunks of the text index that hold words of documents that
 // are erased, or of nobody knows whom: those that a transaction has taken back, and those that had
 // died before the chunk was sealed.
-func (db *DB) eraseWords(ctx context.Context, of *whose) error {
+func (db *DB) eraseWords(ctx context.Context, of *erasure.Whose) error {
 	for range eraseTries {
 		more, err := db.eraseWordsOnce(ctx, of)
 		if err != nil || !more {
@@ -247,10 +248,10 @@ func (db *DB) eraseWords(ctx context.Context, of *whose) error {
 			return err
 		}
 	}
-	return &fault.Error{Kind: fault.ErrBusy, What: doingErase, Why: "chunks of the text index cannot be moved beside what is deleted all the time", Do: "try again"}
+	return &fault.Error{Kind: fault.ErrBusy, What: erasure.Doing, Why: "chunks of the text index cannot be moved beside what is deleted all the time", Do: "try again"}
 }
 
-func (db *DB) eraseWordsOnce(ctx context.Context, of *whose) (more bool, err error) {
+func (db *DB) eraseWordsOnce(ctx context.Context, of *erasure.Whose) (more bool, err error) {
 	if err := db.janitor.rest(ctx); err != nil {
 		return false, err
 	}
@@ -277,7 +278,7 @@ func (db *DB) eraseWordsOnce(ctx context.Context, of *whose) (more bool, err err
 }
 
 // stale are the chunks that hold words of what is erased. The janitor rests.
-func (db *DB) stale(ctx context.Context, of *whose) (all []occupancy, err error) {
+func (db *DB) stale(ctx context.Context, of *erasure.Whose) (all []occupancy, err error) {
 	if err := db.lockBehind(ctx); err != nil {
 		return nil, err
 	}
@@ -293,7 +294,7 @@ func (db *DB) stale(ctx context.Context, of *whose) (all []occupancy, err error)
 			switch died := r.Died.Load(); {
 			case died == doctable.Alive:
 				o.living++
-			case died != 0 && r.Seq != 0 && !of.has(r.Owner, r.Seq):
+			case died != 0 && r.Seq != 0 && !of.Has(r.Owner, r.Seq):
 				o.dead++ // of others
 			}
 			return true
@@ -328,29 +329,33 @@ func (db *DB) closeChunk(ctx context.Context, of []occupancy) error {
 
 // eraseNames deletes the names that nothing else has, and says that the keys are gone: what is
 // left to do needs no names.
-func (db *DB) eraseNames(ctx context.Context, e *erasure) error {
-	runs, err := db.idleRuns(ctx)
+func (db *DB) eraseNames(ctx context.Context, e *erasure.Erasure) error {
+	var runs []string
+	err := db.view(ctx, nil, func(tx *Tx) (err error) {
+		runs, err = tx.erasing().IdleRuns()
+		return err
+	})
 	if err != nil {
 		return err
 	}
 	return db.acknowledge(db.update(ctx, func(tx *Tx) error {
-		gone, err := tx.idleNames(ctx, e, runs)
+		gone, err := tx.erasing().IdleNames(ctx, e, runs)
 		if err != nil {
 			return err
 		}
-		if err := tx.needToFree(doingErase, 64*len(gone)+256); err != nil {
+		if err := tx.needToFree(erasure.Doing, 64*len(gone)+256); err != nil {
 			return err
 		}
-		e.erased.Names = int64(len(gone))
+		e.Gone.Names = int64(len(gone))
 		for _, k := range gone {
 			if err := tx.del(tx.state.Keys.Name(k.Class, k.Text)); err != nil {
 				return err
 			}
 		}
 		next := *e
-		next.Rewriting, next.Fields = true, tx.fieldsLeft(gone)
+		next.Rewriting, next.Fields = true, tx.erasing().FieldsLeft(gone)
 		next.Commits, next.Archives, next.Traces = nil, nil, nil
-		if err := tx.set(layout.ErasureKey, next.encode()); err != nil {
+		if err := tx.set(layout.ErasureKey, next.Encode()); err != nil {
 			return err
 		}
 		tx.logUnseen()
@@ -361,128 +366,15 @@ func (db *DB) eraseNames(ctx context.Context, e *erasure) error {
 					db.tables.Fields.Remove(k.Text)
 				}
 			}
-			e.Rewriting, e.Fields, e.goneNames = next.Rewriting, next.Fields, ownerNames(gone) // others read the rest of it meanwhile
+			e.Rewriting, e.Fields, e.GoneNames = next.Rewriting, next.Fields, erasure.OwnerNames(gone) // others read the rest of it meanwhile
 			return nil
 		})
 		return nil
 	}))
 }
 
-func (tx *Tx) fieldsLeft(gone []layout.Name) uint32 {
-	n := len(tx.db.tables.Fields.All())
-	for _, k := range gone {
-		if k.Class == layout.NameField {
-			n--
-		}
-	}
-	return uint32(n)
-}
-
-// idleNames are the names that nothing has but what is erased.
-func (tx *Tx) idleNames(ctx context.Context, e *erasure, runs []string) (gone []layout.Name, err error) {
-	users, agents := map[string]bool{}, map[string]bool{}
-	err = tx.eachOwner(ctx, func(number uint32, o scope.Owner) {
-		if e.seqs != nil || !e.owners[number] {
-			users[o.User], agents[o.Agent] = true, true
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	name := func(class layout.NameClass, text string) error {
-		k := layout.Name{Class: class, Text: text}
-		_, known, err := tx.state.Lookup(k)
-		if known && !slices.Contains(gone, k) {
-			gone = append(gone, k)
-		}
-		return err
-	}
-	if e.seqs == nil {
-		for _, o := range e.names {
-			if err := name(layout.NameOwner, scope.Key(o)); err != nil {
-				return nil, err
-			}
-			if !users[o.User] && o.User != "" {
-				err = name(layout.NameUser, o.User)
-			}
-			if !agents[o.Agent] && o.Agent != "" && err == nil {
-				err = name(layout.NameAgent, o.Agent)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-	}
-	busy, err := tx.busyRuns()
-	if err != nil {
-		return nil, err
-	}
-	for _, run := range runs {
-		num, known, err := tx.state.Lookup(layout.Name{Class: layout.NameRun, Text: run})
-		if err != nil {
-			return nil, err
-		}
-		if known && !busy[num] {
-			gone = append(gone, layout.Name{Class: layout.NameRun, Text: run})
-		}
-	}
-	return tx.idleFields(ctx, gone)
-}
-
-// idleFields adds the metadata fields that no living memory has a value of.
-func (tx *Tx) idleFields(ctx context.Context, gone []layout.Name) ([]layout.Name, error) {
-	index, text := tx.db.tables.NewestIndex.Load(), tx.db.newestText()
-	for path, num := range tx.db.tables.Fields.All() {
-		docs, err := index.FindField(ctx, text, layout.FirstMetadataField+uint16(num))
-		if err != nil {
-			return nil, err
-		}
-		used := false
-		for it := docs.Iterator(); it.HasNext() && !used; {
-			row := tx.db.tables.Docs.Row(it.Next())
-			used = row != nil && row.Died.Load() == doctable.Alive
-		}
-		if !used {
-			gone = append(gone, layout.Name{Class: layout.NameField, Text: path})
-		}
-	}
-	return gone, nil
-}
-
-// busyRuns are the numbers of runs that a living memory or a session has.
-func (tx *Tx) busyRuns() (map[uint32]bool, error) {
-	busy := map[uint32]bool{}
-	tx.db.tables.Docs.Rows.EachFrom(0, math.MaxUint32, func(_ uint64, r *doctable.Row) bool {
-		if r.Died.Load() == doctable.Alive && r.Run != 0 { // Died first: a document is published by it
-			busy[r.Run] = true
-		}
-		return true
-	})
-	err := sessions.EachRun((*partTx)(tx), func(run uint32) { busy[run] = true })
-	return busy, err
-}
-
-// idleRuns are the names of runs that seem to be nobody's any more.
-func (db *DB) idleRuns(ctx context.Context) (runs []string, err error) {
-	err = db.view(ctx, nil, func(tx *Tx) error {
-		busy, err := tx.busyRuns()
-		if err != nil {
-			return err
-		}
-		prefix := append(tx.state.Keys.Header(layout.KindName, 1), byte(layout.NameRun))
-		return kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
-			num, name, _, err := layout.DecodeName(key, value)
-			if err == nil && !busy[num] {
-				runs = append(runs, name)
-			}
-			return err
-		})
-	})
-	return runs, err
-}
-
 // eraseFiles rewrites the files of the database.
-func (db *DB) eraseFiles(ctx, wait context.Context, e *erasure) error {
+func (db *DB) eraseFiles(ctx, wait context.Context, e *erasure.Erasure) error {
 	if err := db.awaitReaders(ctx, wait); err != nil {
 		return err
 	}
@@ -515,23 +407,23 @@ func (db *DB) eraseFiles(ctx, wait context.Context, e *erasure) error {
 	if err != nil {
 		return err
 	}
-	e.report.RewrittenBytes += p.Rewritten
-	e.report.FilesRemoved += p.Removed + len(slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) }))
-	found, err := db.search(ctx, e)
+	e.Report.RewrittenBytes += p.Rewritten
+	e.Report.FilesRemoved += p.Removed + len(slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) }))
+	found, err := e.Search(ctx, db.store, db.parts)
 	if err != nil {
 		return err
 	}
-	e.report.Left = slices.Concat(e.stays, found, db.keptOf(e, after))
+	e.Report.Left = slices.Concat(e.Stays, found, db.keptOf(e, after))
 	return nil
 }
 
 // keptOf is what stays in the folder.
-func (db *DB) keptOf(e *erasure, files []string) (kept []Kept) {
+func (db *DB) keptOf(e *erasure.Erasure, files []string) (kept []Kept) {
 	if e.Fields > 0 {
 		kept = append(kept, Kept{What: fmt.Sprintf("%d names of metadata fields", e.Fields), Why: "memories of others have them, too"})
 	}
 	for _, name := range files {
-		if setAside(name) {
+		if erasure.SetAside(name) {
 			kept = append(kept, Kept{What: name, Why: "Salvage or rescue has set it aside, and nothing reads it: remove it"})
 		}
 	}
@@ -543,14 +435,86 @@ func (db *DB) keptOf(e *erasure, files []string) (kept []Kept) {
 		return kept
 	}
 	for _, name := range names {
-		if setAside(name) {
+		if erasure.SetAside(name) {
 			kept = append(kept, Kept{What: "store/" + name, Why: "Salvage has set it aside, and nothing reads it: remove it"})
 		}
 	}
 	return kept
 }
 
-// setAside reports whether a name is that of what Salvage or a rescue has left.
-func setAside(name string) bool {
-	return strings.Contains(name, ".damaged") || strings.HasPrefix(name, "store.rebuilt")
+// eraseLog puts marks in the place of the changes in the log that were of what is erased.
+func (db *DB) eraseLog(ctx context.Context, e *erasure.Erasure) error {
+	if err := db.rewriteLog(ctx, e.WithoutMemories); err != nil {
+		return err
+	}
+	if e.All() || !e.Graph.Types() {
+		return nil
+	}
+	err := e.TraceTypes(ctx, db.store, db.keys())
+	if err == nil {
+		err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
+			return tx.changePart(erasure.Doing, func(t part.Tx) error { return partOf[*graph.Part](db).EraseTypes(t, e.Graph) })
+		}))
+	}
+	if err != nil {
+		return err
+	}
+	return db.rewriteLog(ctx, e.WithoutTypes)
 }
+
+// traceLog notes what the log has in the graph of memories that are erased: what the commits name that
+// wrote or deleted one, and that is gone.
+func (db *DB) traceLog(ctx context.Context, e *erasure.Erasure) error {
+	if e.All() {
+		return nil
+	}
+	err := e.TraceLog(ctx, db.store, db.keys())
+	if err == nil {
+		err = db.view(ctx, nil, func(tx *Tx) error { return e.Graph.Retain((*partTx)(tx)) })
+	}
+	if err != nil {
+		return err
+	}
+	return db.keepTraces(e, e.Graph)
+}
+
+// keepTraces stores what an erasure takes out of the log, so that it goes on with it after a crash.
+func (db *DB) keepTraces(e *erasure.Erasure, t *graph.Traces) error {
+	e.Traces = t.Encode()
+	return db.applyBare(func(b *pebble.Batch) error { return b.Set(layout.ErasureKey, e.Encode(), nil) })
+}
+
+// rewriteLog writes the records of the log again that without returns; nil leaves one as it is.
+func (db *DB) rewriteLog(ctx context.Context, without func(value []byte) []byte) error {
+	lower, upper := db.keys().Span(layout.KindLog)
+	for lower != nil {
+		next := []byte(nil)
+		err := db.applyBare(func(b *pebble.Batch) error {
+			err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+				if b.Len() > cleanBytes {
+					next = slices.Clone(key)
+					return kv.ErrStop
+				}
+				if left := without(value); left != nil {
+					return b.Set(key, left, nil)
+				}
+				return ctx.Err()
+			})
+			if errors.Is(err, kv.ErrStop) {
+				err = nil
+			}
+			if err != nil {
+				return err
+			}
+			return db.store.AdmitFreeing(erasure.Doing, b.Len())
+		})
+		if err != nil {
+			return err
+		}
+		lower = next
+	}
+	return nil
+}
+
+// cleanBytes bounds a batch of the log.
+const cleanBytes = 4 << 20

@@ -457,7 +457,7 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 	seqs := map[layout.Reason][]uint64{}
 	left := chosen[:0]
 	for i := range chosen {
-		l, lives := tx.at(chosen[i].Seq)
+		l, lives := tx.reader().At(chosen[i].Seq)
 		if !lives || l.Version != chosen[i].Version {
 			continue // changed since
 		}
@@ -471,16 +471,16 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 			}
 			ranges[why] = d
 		}
-		d.Docs.Add(l.doc)
+		d.Docs.Add(l.Doc)
 		if into := chosen[i].into; into != 0 {
 			if d.Into == nil {
 				d.Into = map[uint32]uint64{}
 			}
-			d.Into[l.doc] = into
+			d.Into[l.Doc] = into
 		}
 		seqs[why] = append(seqs[why], l.Seq)
-		tx.db.tables.Docs.Kill(l.doc, tx.state.LSN)
-		tx.undo = append(tx.undo, undo{doc: l.doc})
+		tx.db.tables.Docs.Kill(l.Doc, tx.state.LSN)
+		tx.undo = append(tx.undo, undo{doc: l.Doc})
 	}
 	for why := range layout.Reasons {
 		d := ranges[why]

@@ -78,8 +78,8 @@ func (db *DB) expire(ctx context.Context) error {
 func (tx *Tx) expire(seqs []uint64) ([]victim, error) {
 	var over []victim
 	for _, seq := range seqs {
-		if l, alive := tx.at(seq); alive && l.expired(tx.state.Now) {
-			r := tx.db.tables.Docs.Row(l.doc)
+		if l, alive := tx.reader().At(seq); alive && l.Expired(tx.state.Now) {
+			r := tx.db.tables.Docs.Row(l.Doc)
 			f, a := tx.facts(r)
 			over = append(over, newVictim(r, policy.Expired, &f, a))
 		}

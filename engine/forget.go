@@ -12,9 +12,11 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/erasure"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -150,7 +152,7 @@ type forgetting struct {
 	limit  uint64 // LSN: nobody sees what died at it or before, and it is cleaned up
 	// erases, if not nil, are those whose dead memories are erased, with no thought of who inherits
 	// them. left counts those that stay, living those that are alive, whose histories are not touched.
-	erases       *whose
+	erases       *erasure.Whose
 	left, living int
 
 	told  map[uint64]bool              // the Seqs of what has aged that the parts know of
@@ -159,7 +161,7 @@ type forgetting struct {
 	bytes int    // of the records under them
 	next  []byte // where the page after this one begins, nil for none
 
-	of       home // the memory whose versions are read
+	of       records.Home // the memory whose versions are read
 	versions []oldVersion
 	broken   bool // one of them cannot be read
 	trash    map[uint64]bool
@@ -189,25 +191,25 @@ func (f *forgetting) read(lower, upper []byte) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	f.limit, f.texts, f.trash = db.janitor.cleanTo(db.points.oldest()), map[uint32]map[uint64]string{}, map[uint64]bool{}
 	f.tx = &Tx{db: db, state: db.stateOf(r, db.points.lsn())}
-	records, bytes := 0, 0
+	read, bytes := 0, 0
 	err = kv.Scan(r, lower, upper, func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			return layout.BadKey("record", key)
 		}
-		if at := (home{v.Seq, v.Owner}); at != f.of {
+		if at := (records.Home{Seq: v.Seq, Owner: v.Owner}); at != f.of {
 			if err := f.memory(); err != nil {
 				return err
 			}
-			if records >= forgetPage || bytes >= forgetBytes {
+			if read >= forgetPage || bytes >= forgetBytes {
 				f.next = slices.Clone(key)
 				return kv.ErrStop
 			}
 			f.of = at
 		}
-		records++
+		read++
 		bytes += len(value)
-		if f.erases != nil && !f.erases.has(v.Owner, v.Seq) {
+		if f.erases != nil && !f.erases.Has(v.Owner, v.Seq) {
 			return nil
 		}
 		rec, err := layout.DecodeRecord(value)
@@ -245,7 +247,7 @@ func (f *forgetting) whole(versions []oldVersion) error {
 	if last := versions[len(versions)-1]; last.Born > f.tx.state.LSN {
 		return nil // it changes
 	}
-	l, lives := f.tx.at(f.of.seq)
+	l, lives := f.tx.reader().At(f.of.Seq)
 	if lives && f.erases != nil { // it was stored after the deletion
 		f.living++
 		return nil
@@ -264,18 +266,18 @@ func (f *forgetting) whole(versions []oldVersion) error {
 		}
 		return f.deaths(func(lsn uint64, d *layout.Death) bool { return d.At <= f.cutoff }) // it is back since
 	}
-	died, err := f.tx.deathOf(f.of.owner, f.of.seq)
-	if err != nil || died == nil || died.at.Born > f.limit || died.At > f.cutoff {
+	died, err := f.tx.reader().DeathOf(f.of.Owner, f.of.Seq)
+	if err != nil || died == nil || died.Where.Born > f.limit || died.At > f.cutoff {
 		return err
 	}
-	if kept, err := f.trashed(died.at.Born); kept || err != nil {
+	if kept, err := f.trashed(died.Where.Born); kept || err != nil {
 		return err
 	}
-	if text := versions[len(versions)-1].text; f.erases == nil && byItself(died.Reason) && text != "" && !f.told[f.of.seq] {
-		if f.texts[f.of.owner] == nil {
-			f.texts[f.of.owner] = map[uint64]string{}
+	if text := versions[len(versions)-1].text; f.erases == nil && byItself(died.Reason) && text != "" && !f.told[f.of.Seq] {
+		if f.texts[f.of.Owner] == nil {
+			f.texts[f.of.Owner] = map[uint64]string{}
 		}
-		f.texts[f.of.owner][f.of.seq] = text
+		f.texts[f.of.Owner][f.of.Seq] = text
 		return nil
 	}
 	for i := range versions {
@@ -301,7 +303,7 @@ func byItself(why layout.Reason) bool {
 
 // deaths adds the entries of deaths of the memory for which fit returns true.
 func (f *forgetting) deaths(fit func(lsn uint64, d *layout.Death) bool) error {
-	prefix := f.tx.state.Keys.Histories(f.of.owner, f.of.seq)
+	prefix := f.tx.state.Keys.Histories(f.of.Owner, f.of.Seq)
 	return kv.Scan(f.tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		lsn, _, ok := layout.ParseHistoryKey(key)
 		if !ok {
@@ -323,7 +325,7 @@ func (f *forgetting) trashed(lsn uint64) (bool, error) {
 	}
 	t, kept, err := policy.TrashOf((*partTx)(f.tx), lsn)
 	if f.erases != nil { // what is erased of it is taken out of it before
-		kept = slices.ContainsFunc(t.Things, func(x policy.Trashed) bool { return f.erases.has(x.Owner, x.Seq) })
+		kept = slices.ContainsFunc(t.Things, func(x policy.Trashed) bool { return f.erases.Has(x.Owner, x.Seq) })
 	}
 	f.trash[lsn] = kept
 	return kept, err
@@ -334,7 +336,7 @@ func (j *janitor) cleanTo(oldest uint64) uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.dead) > 0 {
-		oldest = min(oldest, j.dead[0].lsn-1)
+		oldest = min(oldest, j.dead[0].LSN-1)
 	}
 	for i := range j.ranges {
 		oldest = min(oldest, j.ranges[i].LSN-1)
@@ -388,17 +390,17 @@ func (db *DB) releaseRuns(ctx context.Context) error {
 // had those of histories, too.
 func (db *DB) refillWritten(ctx context.Context) error {
 	const perMemory, perFilled, least = 4, 2, 1 << 17 // a memory has two at most
-	known, filled := db.writer.written.len()
+	known, filled := db.writer.seen.Len()
 	if known < max(perMemory*int(db.tables.Docs.Live.Load()), perFilled*filled, least) {
 		return nil
 	}
 	if err := db.lockBehind(ctx); err != nil { // no transaction has written what the store lacks
 		return err
 	}
-	db.writer.written.clear()
+	db.writer.seen.Clear()
 	snap := db.store.NewSnapshot()
 	db.unlock()
-	return db.fillWritten(ctx, snap)
+	return db.writer.seen.Fill(ctx, snap, db.keys())
 }
 
 // trimLog removes the log records that are older than the policy keeps, but for those that

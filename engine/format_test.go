@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -178,9 +179,9 @@ func valueEncodings(t *testing.T) []encoding {
 // forwardEncoding is a forward record, read and written.
 func forwardEncoding() (*forwardRecord, []byte) {
 	full := fullRecord()
-	forward := &pendingVersion{
-		Version: layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7}, run: 9, rec: full,
-		idx: invindex.Doc{
+	forward := &records.Pending{
+		Version: layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7}, Run: 9, Rec: full,
+		Index: invindex.Doc{
 			Terms: []invindex.Term{{Text: "prefer", Freq: 1}, {Text: "tea", Freq: 300}}, Length: 301,
 			Values: []invindex.Value{{Field: layout.FieldUser, Key: layout.NumberValue(1)}, {Field: layout.FirstMetadataField + 2, Key: "sred"}},
 		},
@@ -188,8 +189,8 @@ func forwardEncoding() (*forwardRecord, []byte) {
 	read := &forwardRecord{Row: layout.Row{
 		Version: forward.Version, Run: 9, Created: full.Created, Expires: full.Expires,
 		Importance: full.Importance, Confidence: full.Confidence, Vectors: full.Vectors,
-	}, idx: forward.idx}
-	return read, forward.appendForward(nil)
+	}, idx: forward.Index}
+	return read, forward.AppendForward(nil)
 }
 
 // rowsEncoding is a page of rows of a sealed chunk, with a gap, and a row that is
@@ -313,10 +314,11 @@ func holderEncoding() encoding {
 func logEncoding() encoding {
 	next := layout.Counters{Seq: 300, Doc: 0x10002, Names: [layout.NameClasses]uint32{0, 1, 2, 3, 4, 5, 6}}
 	tx := &Tx{state: state.State{Now: 1767225600123}, writes: &writes{next: next, changes: 3}}
+	tx.rec = records.Writer{Batch: (*recordsHost)(tx), Host: (*recordsHost)(tx)}
 	old := layout.Version{Owner: 3, Seq: 5, Born: 0xa0b0c0, Change: 7}
-	tx.logVersioned(layout.LogAdd, layout.Version{Owner: 3, Seq: 300, Born: 0xa0b0c1}, nil)
-	tx.logVersioned(layout.LogUpdate, layout.Version{Owner: 3, Seq: 5, Born: 0xa0b0c1, Change: 1}, &old)
-	tx.logVersioned(layout.LogDelete, old, &old)
+	tx.rec.LogVersioned(layout.LogAdd, layout.Version{Owner: 3, Seq: 300, Born: 0xa0b0c1}, nil)
+	tx.rec.LogVersioned(layout.LogUpdate, layout.Version{Owner: 3, Seq: 5, Born: 0xa0b0c1, Change: 1}, &old)
+	tx.rec.LogVersioned(layout.LogDelete, old, &old)
 	return encoding{name: "log record", bytes: tx.logRecord(), value: next, decode: decoder(layout.DecodeLogHead), open: len(tx.log) + 1}
 }
 
@@ -435,10 +437,10 @@ func FuzzDecodeForward(f *testing.F) {
 			}
 			return
 		}
-		p := &pendingVersion{Version: r.Version, run: r.Run, idx: r.idx, rec: &layout.Record{
+		p := &records.Pending{Version: r.Version, Run: r.Run, Index: r.idx, Rec: &layout.Record{
 			Created: r.Created, Expires: r.Expires, Importance: r.Importance, Confidence: r.Confidence, Vectors: r.Vectors,
 		}}
-		again, err := decodeForward(p.appendForward(nil))
+		again, err := decodeForward(p.AppendForward(nil))
 		if err != nil {
 			t.Fatalf("%+v: %v", r, err)
 		}

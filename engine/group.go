@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -54,10 +55,10 @@ func (c *callState) finish(seen uint64, err error) {
 // storeCall is a call of Store or StoreBatch outside a transaction.
 type storeCall struct {
 	callState
-	memories []*prepared // at least one; of several those that were refused are nil
+	memories []*records.Prepared // at least one; of several those that were refused are nil
 	options  *memory.StoreOptions
 	results  []memory.Stored
-	before   prepared // the only memory as it was before it was tried
+	before   records.Prepared // the only memory as it was before it was tried
 }
 
 func (c *storeCall) run(tx *Tx) error {
@@ -74,7 +75,7 @@ func (c *storeCall) alone() bool { return len(c.memories) > 1 }
 func (c *storeCall) size() (n int) {
 	for _, p := range c.memories {
 		if p != nil {
-			n += p.size()
+			n += p.Size()
 		}
 	}
 	return n
@@ -149,7 +150,7 @@ func (db *DB) storeCommitted(ctx context.Context, c *storeCall) error {
 		return err
 	}
 	for _, p := range c.memories {
-		p.release()
+		p.Release()
 	}
 	return nil
 }
@@ -237,7 +238,7 @@ func (db *DB) tryGroup(group []groupCall) (fits int) {
 		if errs[i] = c.run(tx); tx.broken == nil && tx.changes > 0 {
 			_ = tx.seal() // an error breaks the transaction
 		}
-		if (tx.broken != nil || tx.overlaps) && len(group) > 1 {
+		if (tx.broken != nil || tx.versions.Overlaps) && len(group) > 1 {
 			for _, c := range group[:i+1] {
 				c.restore()
 			}

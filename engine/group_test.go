@@ -2,10 +2,8 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -114,7 +113,7 @@ func TestGroupThatBreaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		calls = append(calls, &storeCall{memories: []*prepared{p}, options: &memory.StoreOptions{}, results: make([]memory.Stored, 1), callState: callState{done: make(chan struct{})}})
+		calls = append(calls, &storeCall{memories: []*records.Prepared{p}, options: &memory.StoreOptions{}, results: make([]memory.Stored, 1), callState: callState{done: make(chan struct{})}})
 		group = append(group, calls[i])
 	}
 	if err := db.lock(t.Context()); err != nil {
@@ -167,44 +166,13 @@ func TestGroupGivesUp(t *testing.T) {
 	mustCheck(t, db, 1)
 }
 
-// TestWritten compares the set with a map, while it is filled and after: it may not
-// deny a prefix that was added.
-func TestWritten(t *testing.T) {
-	var w written
-	seed := rand.Uint64()
-	rng := rand.New(rand.NewPCG(seed, 1))
-	prefix := func(n uint64) []byte { return binary.BigEndian.AppendUint64([]byte("prefix"), n) }
-	added := map[uint64]bool{}
-	if !w.mayHold(prefix(1)) {
-		t.Error("a set that is not filled yet denies a prefix")
-	}
-	w.ready = true
-	wrong := 0
-	for range 200_000 {
-		n := rng.Uint64N(400_000)
-		switch held := w.mayHold(prefix(n)); {
-		case added[n] && !held:
-			t.Fatalf("prefix %d is denied (seed %d)", n, seed)
-		case !added[n] && held:
-			wrong++
-		}
-		if rng.IntN(2) == 0 {
-			w.add(prefix(n))
-			added[n] = true
-		}
-	}
-	if wrong > 100 { // 32 bits of 100,000: about 1 in 40,000
-		t.Errorf("%d prefixes are held that were never added (seed %d)", wrong, seed)
-	}
-}
-
 // TestWrittenIsFilled: a database that is opened again learns of every key, and then
 // finds duplicates and IDs of before, and nothing else.
 func TestWrittenIsFilled(t *testing.T) {
 	fs := vfs.NewMem()
 	db := openTest(t, fs, Options{})
 	ada := memory.Scope{User: "ada"}
-	const n = 3*writtenStep + 5
+	const n = 3_077 // more than are read for one hold of the lock
 	mems := make([]memory.Memory, n)
 	for i := range mems {
 		mems[i] = memory.Memory{ID: fmt.Sprint("m", i), Scope: ada, Text: fmt.Sprint("text ", i)}
@@ -214,17 +182,15 @@ func TestWrittenIsFilled(t *testing.T) {
 	}
 	closeTest(t, db)
 	db = openTest(t, fs, Options{})
-	for ready := false; !ready; time.Sleep(time.Millisecond) {
-		db.writer.written.mu.Lock()
-		ready = db.writer.written.ready
-		db.writer.written.mu.Unlock()
+	for known := 0; known == 0; time.Sleep(time.Millisecond) {
+		known, _ = db.writer.seen.Len()
 	}
 	for _, kind := range []byte{layout.KindDedup, layout.KindID} {
 		lower, upper := db.keys().Span(kind)
 		keys := 0
 		err := kv.Scan(db.store, lower, upper, func(key, _ []byte) error {
 			keys++
-			if !db.writer.written.mayHold(db.keys().Listed(key)) {
+			if !db.writer.seen.MayHold(db.keys().Listed(key)) {
 				t.Errorf("key %x is not known", key)
 			}
 			return nil
@@ -233,7 +199,7 @@ func TestWrittenIsFilled(t *testing.T) {
 			t.Errorf("%d keys of kind %c, %v; want %d", keys, kind, err, n)
 		}
 	}
-	if db.writer.written.mayHold([]byte("something else")) {
+	if db.writer.seen.MayHold([]byte("something else")) {
 		t.Error("holds what was never written")
 	}
 	st, err := db.Memories().Store(t.Context(), memory.Memory{Scope: ada, Text: "text 7"}, nil)

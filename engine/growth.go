@@ -11,6 +11,8 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -138,11 +140,11 @@ func (tx *Tx) grownMemories(ctx context.Context, g *Growth, first uint64) error 
 	}{
 		{layout.KindRecord, bornOf(layout.ParseRecordKey), func(key, value []byte) {
 			v, _ := layout.ParseRecordKey(key)
-			flags := recordFlags(value)
+			flags := records.RecordFlags(value)
 			switch {
 			case v.Seq > first && v.Seq != last:
 				g.Memories++
-				if last = v.Seq; tx.listed(v.Seq) {
+				if last = v.Seq; tx.reader().Listed(v.Seq) {
 					g.Living++
 				}
 			case flags&layout.FlagUpdate != 0 && flags&layout.FlagEmbedded == 0:
@@ -155,7 +157,7 @@ func (tx *Tx) grownMemories(ctx context.Context, g *Growth, first uint64) error 
 	} {
 		lower, upper := tx.state.Keys.Span(k.kind)
 		err := kv.Scan(tx.state.Reader, lower, upper, func(key, value []byte) error {
-			if n++; n%scanCheck == 0 && ctx.Err() != nil {
+			if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
 			lsn, ok := k.lsn(key)

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -216,7 +217,7 @@ func (j *judge) decay(ctx context.Context) (n int, err error) {
 			changed = 0
 			for i := range part {
 				lower, lowers := j.policy.Decayed(part[i].confidence)
-				l, lives := tx.at(part[i].Seq)
+				l, lives := tx.reader().At(part[i].Seq)
 				if !lowers || !lives || l.Version != part[i].Version {
 					continue
 				}
@@ -224,7 +225,7 @@ func (j *judge) decay(ctx context.Context) (n int, err error) {
 				if err != nil {
 					return err
 				}
-				if _, err := tx.patch(ctx, doingEvict, l, rec, &memory.Patch{Confidence: &lower}, made{}); err != nil {
+				if _, err := tx.rec.Patch(ctx, doingEvict, l, rec, &memory.Patch{Confidence: &lower}, records.Made{}); err != nil {
 					return err
 				}
 				changed++

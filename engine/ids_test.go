@@ -198,7 +198,9 @@ func TestIDsOfLayout2(t *testing.T) {
 	both := mustStore(t, db.Memories(), memory.Memory{Scope: ada, Text: "both"})
 	err := db.Update(ctx, func(tx *Tx) error {
 		tx.change()
-		return tx.setListed(tx.state.Keys.ID(both.ID, 1, both.Seq))
+		key := tx.state.Keys.ID(both.ID, 1, both.Seq)
+		db.writer.seen.Add(tx.state.Keys.Listed(key))
+		return tx.set(key, nil)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -48,7 +49,7 @@ type janitor struct {
 	waits atomic.Bool
 
 	mu     sync.Mutex
-	dead   []dead // in the order of their LSN
+	dead   []records.Dead // in the order of their LSN
 	ranges []layout.DeathRange
 	sealed chan struct{} // closed when a chunk was sealed, or could not be
 	stuck  bool          // sealing failed, or has ended: nobody should wait for it
@@ -85,7 +86,7 @@ func (j *janitor) progress(stuck bool, failure error) {
 }
 
 // add notes what died in a commit, and reports whether there was any.
-func (j *janitor) add(d []dead, r []layout.DeathRange) bool {
+func (j *janitor) add(d []records.Dead, r []layout.DeathRange) bool {
 	if len(d) == 0 && len(r) == 0 {
 		return false
 	}
@@ -306,19 +307,19 @@ func (j *janitor) ranging(chunks []uint16) bool {
 
 // deadOf are the documents of chunks that have died and are not reclaimed. The janitor is
 // busy.
-func (j *janitor) deadOf(chunks []uint16) []dead {
+func (j *janitor) deadOf(chunks []uint16) []records.Dead {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(j.dead), func(d dead) bool {
-		return !slices.Contains(chunks, layout.ChunkOf(d.doc))
+	return slices.DeleteFunc(slices.Clone(j.dead), func(d records.Dead) bool {
+		return !slices.Contains(chunks, layout.ChunkOf(d.Doc))
 	})
 }
 
-func (j *janitor) takeDead(oldest uint64) []dead {
+func (j *janitor) takeDead(oldest uint64) []records.Dead {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	n := 0
-	for n < len(j.dead) && n < reclaimBatch && j.dead[n].lsn <= oldest {
+	for n < len(j.dead) && n < reclaimBatch && j.dead[n].LSN <= oldest {
 		n++
 	}
 	part := j.dead[:n:n]
@@ -346,11 +347,11 @@ func (j *janitor) takeRange(oldest uint64) (layout.DeathRange, bool) {
 
 // reclaim removes the vectors, forward records and tombstones of documents that no state
 // from oldest on has, and frees their slots.
-func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
+func (db *DB) reclaim(ctx context.Context, part []records.Dead, oldest uint64) error {
 	graves, vectors := 0, len(db.spaces.All()) > 0
 	err := db.applySwept(func(b *pebble.Batch, r kv.Reader) error {
 		for i := range part {
-			if db.chunks.sealed[layout.ChunkOf(part[i].doc)] {
+			if db.chunks.sealed[layout.ChunkOf(part[i].Doc)] {
 				graves++
 			}
 			if err := db.reclaimOne(b, r, &part[i], oldest, vectors); err != nil {
@@ -368,7 +369,7 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 	defer db.unlock()
 	db.chunks.graves += graves
 	for _, d := range part {
-		db.freeSlots(d.doc, d.kept)
+		db.freeSlots(d.Doc, d.Kept)
 	}
 	db.spaces.Linker.Wake()
 	return nil
@@ -376,14 +377,14 @@ func (db *DB) reclaim(ctx context.Context, part []dead, oldest uint64) error {
 
 // reclaimOne removes what a document has left in the store. vectors reports whether there
 // are any.
-func (db *DB) reclaimOne(b *pebble.Batch, r kv.Reader, d *dead, oldest uint64, vectors bool) error {
-	v := d.of
-	if row := db.tables.Docs.Row(d.doc); row != nil && row.Seq != 0 {
+func (db *DB) reclaimOne(b *pebble.Batch, r kv.Reader, d *records.Dead, oldest uint64, vectors bool) error {
+	v := d.Of
+	if row := db.tables.Docs.Row(d.Doc); row != nil && row.Seq != 0 {
 		v = row.Version
 	}
 	// Of a version that has moved they go with its new number, which tells that it died:
 	// an opening after a crash would look for them.
-	if last := db.tables.Docs.Last(v); last != doctable.None && last != d.doc {
+	if last := db.tables.Docs.Last(v); last != doctable.None && last != d.Doc {
 		vectors = false
 	}
 	if vectors = vectors && v.Seq != 0; vectors {
@@ -399,14 +400,14 @@ func (db *DB) reclaimOne(b *pebble.Batch, r kv.Reader, d *dead, oldest uint64, v
 			return err
 		}
 	}
-	if db.chunks.sealed[layout.ChunkOf(d.doc)] { // it has no forward record, and only the tombstone tells
+	if db.chunks.sealed[layout.ChunkOf(d.Doc)] { // it has no forward record, and only the tombstone tells
 		if !vectors {
 			return nil
 		}
-		return b.Set(db.keys().Doc(layout.KindTombstone, d.doc), (&layout.Tombstone{LSN: d.lsn, Cleared: true}).Encode(), nil)
+		return b.Set(db.keys().Doc(layout.KindTombstone, d.Doc), (&layout.Tombstone{LSN: d.LSN, Cleared: true}).Encode(), nil)
 	}
 	for _, kind := range []byte{layout.KindForward, layout.KindTombstone} {
-		if err := b.Delete(db.keys().Doc(kind, d.doc), nil); err != nil {
+		if err := b.Delete(db.keys().Doc(kind, d.Doc), nil); err != nil {
 			return err
 		}
 	}
@@ -473,24 +474,6 @@ func (db *DB) dropVersion(batch *pebble.Batch, r kv.Reader, v layout.Version, ol
 		err = batch.Delete(db.keys().Record(v), nil)
 	}
 	return rec, err
-}
-
-// dropUnseen deletes the vectors that a version of this same batch has brought, which
-// was replaced before anybody could see it, but for those that the next one refers to.
-func (tx *Tx) dropUnseen(rec *layout.Record, old live, next []layout.VectorRef) error {
-	if tx.pend[old.Seq] == nil {
-		return nil
-	}
-	kept := old.Brought(next) // of the next one's own none has the key of an old one
-	for _, vec := range old.Brought(rec.Vectors) {
-		if vec.Born <= tx.db.writer.applied || slices.Contains(kept, vec) {
-			continue
-		}
-		if err := tx.del(vec.Key(tx.state.Keys, old.Owner)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // sleep waits for a time, or until a context is over.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -147,13 +148,13 @@ func TestResetTakenBack(t *testing.T) {
 // taken.
 func TestForgetKeepsOrder(t *testing.T) {
 	j := &janitor{
-		dead:   []dead{{doc: 1, lsn: 3}, {doc: 2, lsn: 9}, {doc: 3, lsn: 9}},
+		dead:   []records.Dead{{Doc: 1, LSN: 3}, {Doc: 2, LSN: 9}, {Doc: 3, LSN: 9}},
 		ranges: []layout.DeathRange{{LSN: 5, Docs: roaring.BitmapOf(8, 9)}, {LSN: 7, Docs: roaring.BitmapOf(7)}},
 	}
 	j.forget()
 	var docs []uint32
 	for _, d := range j.dead {
-		docs = append(docs, d.doc)
+		docs = append(docs, d.Doc)
 	}
 	if want := []uint32{1, 8, 9, 7, 2, 3}; !slices.Equal(docs, want) || len(j.ranges) > 0 {
 		t.Errorf("%v, want %v; %d ranges", docs, want, len(j.ranges))

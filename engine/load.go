@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -145,7 +146,7 @@ func misnamed(name string) error {
 func (db *DB) loadKeys(what string, lower, upper []byte, visit func(key, value []byte) error) error {
 	tx := &Tx{db: db, state: db.stateOf(db.store, 0)}
 	tx.state.Lose = func(err error) { db.lost(what, err) }
-	return tx.scan(lower, upper, visit)
+	return tx.state.Scan(lower, upper, visit)
 }
 
 // checkSeed compares a name with the key that it lies under. With the hash seed of
@@ -247,21 +248,21 @@ func (db *DB) loadForward(keys *numbered, tombs *tombstones) error {
 // tombstones are those that Open finds.
 type tombstones struct {
 	all  *roaring.Bitmap
-	left map[uint32]*dead // those whose vectors are still to be removed
+	left map[uint32]*records.Dead // those whose vectors are still to be removed
 	// incomplete: some could not be read. died then tells of a version whether it is dead.
 	incomplete bool
 	died       func(v layout.Version) bool
 }
 
 func (db *DB) loadTombstones() (*tombstones, error) {
-	t := &tombstones{all: roaring.New(), left: map[uint32]*dead{}, died: db.diedByRecord}
+	t := &tombstones{all: roaring.New(), left: map[uint32]*records.Dead{}, died: db.diedByRecord}
 	tx := &Tx{db: db, state: db.stateOf(db.store, 0)}
 	tx.state.Lose = func(err error) {
 		t.incomplete = true
 		db.lost("a tombstone", err)
 	}
 	lower, upper := db.keys().Span(layout.KindTombstone)
-	err := tx.scan(lower, upper, func(key, value []byte) error {
+	err := tx.state.Scan(lower, upper, func(key, value []byte) error {
 		doc, ok := layout.ParseDocKey(key)
 		if !ok {
 			return layout.BadKey("tombstone", key)
@@ -271,7 +272,7 @@ func (db *DB) loadTombstones() (*tombstones, error) {
 			tomb = layout.Tombstone{LSN: db.writer.applied}
 		}
 		if !tomb.Cleared {
-			t.left[doc] = &dead{doc: doc, lsn: tomb.LSN, of: tomb.Of}
+			t.left[doc] = &records.Dead{Doc: doc, LSN: tomb.LSN, Of: tomb.Of}
 		}
 		t.all.Add(doc)
 		return err
@@ -284,10 +285,10 @@ func (db *DB) loadTombstones() (*tombstones, error) {
 func (t *tombstones) covers(doc uint32, v layout.Version) bool {
 	if t.incomplete && !t.all.Contains(doc) && t.died(v) {
 		t.all.Add(doc)
-		t.left[doc] = &dead{doc: doc, lsn: v.Born}
+		t.left[doc] = &records.Dead{Doc: doc, LSN: v.Born}
 	}
 	if d := t.left[doc]; d != nil {
-		d.of = v
+		d.Of = v
 	}
 	return t.all.Contains(doc)
 }
@@ -353,14 +354,14 @@ func (db *DB) loadStats() error {
 		if !ok {
 			return layout.BadKey("statistics", key)
 		}
-		a, err := decodeAccess(key, value)
+		a, err := records.DecodeAccess(key, value)
 		if err != nil {
 			return err
 		}
 		if s := db.tables.Docs.Seq(seq); s != nil {
 			s.Count.Store(a.Count)
 			s.Accessed.Store(a.Last)
-			db.extendAgain(s, a.Lease)
+			records.ExtendAgain(&db.tables, s, a.Lease)
 			if a.Debt != 0 || a.Folded != 0 {
 				s.Fade.Store(&doctable.Fade{Debt: a.Debt, Folded: a.Folded})
 			}
@@ -408,14 +409,6 @@ func (db *DB) loadRanges() error {
 type forwardRecord struct {
 	layout.Row
 	idx invindex.Doc
-}
-
-func (p *pendingVersion) appendForward(b []byte) []byte {
-	r := layout.Row{
-		Version: p.Version, Run: p.run, Created: p.rec.Created, Expires: p.rec.Expires,
-		Importance: p.rec.Importance, Confidence: p.rec.Confidence, Vectors: p.rec.Vectors,
-	}
-	return invindex.AppendDoc(r.Append(b), &p.idx)
 }
 
 func decodeForward(b []byte) (*forwardRecord, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -52,16 +53,6 @@ func (db *DB) without(what string, err error) error {
 }
 
 // scan is kv.Scan, which goes on behind what cannot be read where the transaction does.
-func (tx *Tx) scan(lower, upper []byte, visit func(key, value []byte) error) error {
-	if tx.state.Lose == nil {
-		return kv.Scan(tx.state.Reader, lower, upper, visit)
-	}
-	return store.ScanAround(tx.state.Reader, lower, upper, func(key, value []byte) error { return tx.state.Without(visit(key, value)) }, func(from []byte, err error) ([]byte, error) {
-		tx.state.Lose(store.Error("read the store", err))
-		return tx.db.store.Behind(from), nil
-	})
-}
-
 // numbered are keys that end in a number, and lie in its order.
 type numbered struct {
 	key   func(n uint64) []byte
@@ -344,23 +335,23 @@ func (tx *Tx) place(ctx context.Context, versions []layout.Version) error {
 		if err == nil && rec.Scope.Run != "" {
 			row.Run, _, err = tx.knownNumber(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
 		}
-		var pv *pendingVersion
+		var pv *records.Pending
 		if err == nil {
 			pv, err = tx.indexAgain(ctx, &row)
 		}
 		if err != nil {
 			return tx.breaks(err)
 		}
-		if pv.doc, err = tx.giveDoc(); err != nil {
+		if pv.Doc, err = tx.giveDoc(); err != nil {
 			return err
 		}
-		pv.inherits, pv.expires = doctable.None, rec.Expires
-		pv.vectors = tx.vectorsLeft(rec, v)
-		if err := tx.setEncoded(tx.state.Keys.Doc(layout.KindForward, pv.doc), pv.appendForward); err != nil {
+		pv.Inherits, pv.Expires = doctable.None, rec.Expires
+		pv.Vectors = tx.vectorsLeft(rec, v)
+		if err := tx.setEncoded(tx.state.Keys.Doc(layout.KindForward, pv.Doc), pv.AppendForward); err != nil {
 			return err
 		}
-		tx.pend[v.Seq] = pv
-		tx.adds = append(tx.adds, pv)
+		tx.versions.BySeq[v.Seq] = pv
+		tx.versions.Added = append(tx.versions.Added, pv)
 	}
 	return nil
 }
@@ -369,8 +360,8 @@ func (tx *Tx) place(ctx context.Context, versions []layout.Version) error {
 func (tx *Tx) vectorsLeft(rec *layout.Record, v layout.Version) map[string][]float32 {
 	vectors := map[string][]float32{}
 	for _, ref := range rec.Vectors {
-		vec, err := tx.vector(v, ref)
-		if s := tx.spaceByNum(ref.Space); err == nil && s != nil {
+		vec, err := tx.reader().Vector(v, ref)
+		if s := tx.reader().SpaceNumbered(ref.Space); err == nil && s != nil {
 			vectors[s.Name] = vec
 		}
 	}

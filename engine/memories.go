@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -10,12 +10,10 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
-	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
-	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // Memories are the memories of a database, seen through a transaction
@@ -88,15 +86,15 @@ func (m Memories) StoreBatch(ctx context.Context, mems []memory.Memory, o *memor
 	if err != nil {
 		return nil, err
 	}
-	ps, results, err := m.prepareEach(ctx, len(mems), o.SkipInvalid, func(i int) (*prepared, error) {
+	ps, results, err := m.prepareEach(ctx, len(mems), o.SkipInvalid, func(i int) (*records.Prepared, error) {
 		return m.prepareNew(ctx, &mems[i], now)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if m.tx != nil {
-		err = m.update(ctx, doingStore, func(tx *Tx) error { return tx.storeAll(ps, o, results) })
-	} else if slices.ContainsFunc(ps, func(p *prepared) bool { return p != nil }) {
+		err = m.update(ctx, records.DoingStore, func(tx *Tx) error { return tx.storeAll(ps, o, results) })
+	} else if slices.ContainsFunc(ps, func(p *records.Prepared) bool { return p != nil }) {
 		err = m.db.storeCommitted(ctx, &storeCall{memories: ps, options: o, results: results})
 	}
 	if err != nil {
@@ -107,8 +105,8 @@ func (m Memories) StoreBatch(ctx context.Context, mems []memory.Memory, o *memor
 
 // prepareEach prepares the memories of a batch, with their vectors. Under skip, those
 // that are invalid are nil, and their results say why.
-func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare func(i int) (*prepared, error)) ([]*prepared, []memory.Stored, error) {
-	ps, results := make([]*prepared, n), make([]memory.Stored, n)
+func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare func(i int) (*records.Prepared, error)) ([]*records.Prepared, []memory.Stored, error) {
+	ps, results := make([]*records.Prepared, n), make([]memory.Stored, n)
 	for i := range ps {
 		p, err := prepare(i)
 		if err != nil && (!skip || ctx.Err() != nil) {
@@ -127,7 +125,7 @@ func (m Memories) prepareEach(ctx context.Context, n int, skip bool, prepare fun
 // beginStore tells the time of a store, and refuses one before anything is embedded if
 // there is no room for it.
 func (m Memories) beginStore() (now int64, _ error) {
-	if err := m.db.takesWrites(doingStore); err != nil {
+	if err := m.db.takesWrites(records.DoingStore); err != nil {
 		return 0, err
 	}
 	if m.tx != nil {
@@ -138,12 +136,12 @@ func (m Memories) beginStore() (now int64, _ error) {
 
 // storeAll writes prepared memories, all or, under SkipInvalid, those that are
 // valid.
-func (tx *Tx) storeAll(ps []*prepared, o *memory.StoreOptions, results []memory.Stored) error {
+func (tx *Tx) storeAll(ps []*records.Prepared, o *memory.StoreOptions, results []memory.Stored) error {
 	return tx.storeEach(results, o.SkipInvalid, func(i int) (memory.Stored, error) {
 		if ps[i] == nil {
 			return results[i], nil
 		}
-		return tx.store(ps[i], o)
+		return tx.rec.Store(ps[i], o)
 	})
 }
 
@@ -166,6 +164,11 @@ func (tx *Tx) storeEach(results []memory.Stored, skipInvalid bool, store func(i 
 		results[i].Err = err
 	}
 	return nil
+}
+
+// refused tells an error that concerns one memory and left the transaction whole.
+func refused(err error) bool {
+	return errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrExists) || errors.Is(err, fault.ErrScope) || errors.Is(err, fault.ErrUnknownAgent)
 }
 
 // inBatch says which memory of a batch an error is about.
@@ -192,7 +195,7 @@ func (m Memories) GetWithVectors(ctx context.Context, s memory.Scope, id string)
 func (m Memories) get(ctx context.Context, s memory.Scope, id string, withVectors bool) (mem memory.Memory, err error) {
 	doing := fmt.Sprintf("get memory %q", valid.Short(id))
 	err = m.view(ctx, doing, func(tx *Tx) error {
-		l, rec, err := tx.find(doing, s, m.lack, id)
+		l, rec, err := tx.reader().Find(doing, s, m.lack, id)
 		if err != nil {
 			return err
 		}
@@ -214,11 +217,11 @@ func (m Memories) Update(ctx context.Context, s memory.Scope, id string, patch m
 		return memory.Memory{}, err
 	}
 	err = m.update(ctx, doing, func(tx *Tx) error {
-		l, rec, err := tx.find(doing, s, m.lack, id)
+		l, rec, err := tx.reader().Find(doing, s, m.lack, id)
 		if err != nil {
 			return err
 		}
-		if l, err = tx.patch(ctx, doing, l, rec, &patch, made{embedded, found}); err != nil {
+		if l, err = tx.rec.Patch(ctx, doing, l, rec, &patch, records.Made{Embedded: embedded, Found: found}); err != nil {
 			return err
 		}
 		if found != nil {
@@ -241,46 +244,12 @@ func (m Memories) Update(ctx context.Context, s memory.Scope, id string, patch m
 func (m Memories) Delete(ctx context.Context, s memory.Scope, id string) error {
 	doing := fmt.Sprintf("delete memory %q", valid.Short(id))
 	return m.update(ctx, doing, func(tx *Tx) error {
-		l, rec, err := tx.find(doing, s, m.lack, id)
+		l, rec, err := tx.reader().Find(doing, s, m.lack, id)
 		if err != nil {
 			return err
 		}
-		return tx.remove(l, rec)
+		return tx.rec.Remove(l, rec)
 	})
-}
-
-// find is the visible memory with an ID within a scope, which may be empty.
-func (tx *Tx) find(doing string, s memory.Scope, lack memory.Lack, id string) (found live, rec *layout.Record, err error) {
-	if s != (memory.Scope{}) {
-		if err := scope.Check(doing, s); err != nil {
-			return live{}, nil, err
-		}
-	}
-	if err := valid.Word(doing, "ID", id); err != nil {
-		return live{}, nil, err
-	}
-	owners := 0
-	err = tx.living(anyOwner, id, func(_ claim, l live, r *layout.Record) error {
-		if !l.expired(tx.state.Now) && r.ID == id && scope.Contains(s, r.Scope) && lack.In(r.Scope) {
-			found, rec = l, r
-			owners++
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return live{}, nil, store.Error(doing, err)
-	case owners == 0:
-		if into, err := tx.mergedInto(s, id); err != nil || into != "" {
-			return live{}, nil, cmp.Or(store.Error(doing, err), error(&fault.Error{
-				Kind: fault.ErrNotFound, What: doing, Why: fmt.Sprintf("it was merged into %q", valid.Short(into)), Do: "look that one up",
-			}))
-		}
-		return live{}, nil, &fault.Error{Kind: fault.ErrNotFound, What: doing, Why: "there is none in this scope", Do: "check the ID and the scope"}
-	case owners > 1:
-		return live{}, nil, ambiguous(doing, owners)
-	}
-	return found, rec, nil
 }
 
 // List returns a page of memories, in the order of their Seq if the query does not

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/mention"
@@ -24,12 +25,12 @@ const (
 )
 
 // prepareNew is prepare of a memory that is stored by its caller, with what its text mentions.
-func (m Memories) prepareNew(ctx context.Context, mem *memory.Memory, now int64) (*prepared, error) {
+func (m Memories) prepareNew(ctx context.Context, mem *memory.Memory, now int64) (*records.Prepared, error) {
 	p, err := m.prepare(ctx, mem, now)
 	if err != nil {
 		return nil, err
 	}
-	p.found, p.unextracted, err = m.mentions(ctx, p.rec.Scope, p.rec.Text)
+	p.Found, p.Unextracted, err = m.mentions(ctx, p.Rec.Scope, p.Rec.Text)
 	return p, err
 }
 
@@ -173,8 +174,8 @@ func (db *DB) extractFrom(ctx context.Context, x *extractor, page []memory.Memor
 	err := db.Update(ctx, func(tx *Tx) error {
 		counted = *done
 		for i := range all {
-			l, found := tx.at(all[i].Seq)
-			if !found || l.expired(tx.state.Now) {
+			l, found := tx.reader().At(all[i].Seq)
+			if !found || l.Expired(tx.state.Now) {
 				continue
 			}
 			rec, err := tx.state.Record(l.Version)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"slices"
 
@@ -12,8 +11,8 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/hnsw"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -149,7 +148,7 @@ func (tx *Tx) planned(from, into *candidate, by string, score float64) merge {
 // consolidation that took something, 0 for none.
 func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s memory.Scope, before uint64) (gone []victim, heirs []policy.Heir, err error) {
 	is := func(v layout.Version) bool {
-		l, lives := tx.at(v.Seq)
+		l, lives := tx.reader().At(v.Seq)
 		return lives && l.Version == v
 	}
 	var victims []victim
@@ -216,7 +215,7 @@ func (tx *Tx) inheritFrom(ctx context.Context, into layout.Version, h heritage) 
 			return heir, false, err
 		}
 	}
-	l, _ := tx.at(into.Seq)
+	l, _ := tx.reader().At(into.Seq)
 	rec, err := tx.state.Record(l.Version)
 	if err != nil {
 		return heir, false, err
@@ -255,15 +254,15 @@ type standing struct {
 }
 
 // stand writes the next version of a memory, with another standing.
-func (tx *Tx) stand(ctx context.Context, doing string, l live, rec *layout.Record, to *standing) (live, error) {
-	p, err := tx.patched(doing, rec, &memory.Patch{Pinned: &to.pinned, Confidence: to.confidence, Vectors: to.vectors, Importance: &to.importance})
+func (tx *Tx) stand(ctx context.Context, doing string, l records.Live, rec *layout.Record, to *standing) (records.Live, error) {
+	p, err := tx.rec.Patched(doing, rec, &memory.Patch{Pinned: &to.pinned, Confidence: to.confidence, Vectors: to.vectors, Importance: &to.importance})
 	if err != nil {
 		return l, err
 	}
 	if to.auto {
-		p.rec.Flags |= layout.FlagAutoImportance
+		p.Rec.Flags |= layout.FlagAutoImportance
 	}
-	return tx.rewrite(ctx, doing, l, rec, p, nil)
+	return tx.rec.Rewrite(ctx, doing, l, rec, p, nil)
 }
 
 // meanVectors are the means of the vectors of a version and those of others, by space, for each
@@ -276,7 +275,7 @@ func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.
 		if s == nil || len(others) == 0 {
 			continue
 		}
-		own, err := tx.vector(v, ref)
+		own, err := tx.reader().Vector(v, ref)
 		if err != nil {
 			return nil, err
 		}
@@ -305,7 +304,7 @@ func (tx *Tx) vectorIn(space uint16, v layout.Version) ([]float32, error) {
 	}
 	for _, ref := range rec.Vectors {
 		if ref.Space == space {
-			return tx.vector(v, ref)
+			return tx.reader().Vector(v, ref)
 		}
 	}
 	return nil, nil
@@ -352,80 +351,14 @@ func lengthOf(vec []float32) float64 {
 
 // addAccess counts accesses of a memory that were others' before.
 func (tx *Tx) addAccess(owner uint32, seq uint64, a layout.Access) error {
-	if err := tx.carryDebt(owner, seq, false); err != nil {
+	if err := tx.rec.AddAccess(owner, seq, a); err != nil {
 		return err
 	}
-	if err := tx.mergeAccess(owner, seq, a); err != nil {
-		return err
-	}
-	tx.logAccesses(layout.LogTouch, 1, appendTouch(nil, owner, seq, a))
 	s := tx.db.tables.Docs.Seq(seq)
 	tx.onApplied(func(uint64) error {
 		s.Count.Add(a.Count)
-		for last := s.Accessed.Load(); last < a.Last && !s.Accessed.CompareAndSwap(last, a.Last); {
-			last = s.Accessed.Load()
-		}
+		s.See(a.Last)
 		return nil
 	})
 	return nil
-}
-
-// mergedInto is the ID of the memory that one with an ID was merged into, or what took that
-// one in since; empty where there is none in the scope.
-func (tx *Tx) mergedInto(s memory.Scope, id string) (into string, err error) {
-	err = tx.holders(anyOwner, id, func(c claim) error {
-		entries, err := tx.lifeOf(c.owner, c.seq, id, s)
-		if err != nil || len(entries) == 0 || entries[len(entries)-1].Into == "" {
-			return err
-		}
-		if _, into, _, err = tx.survivor(c.owner, c.seq); err != nil {
-			return err
-		}
-		return kv.ErrStop
-	})
-	if errors.Is(err, kv.ErrStop) {
-		err = nil
-	}
-	return into, err
-}
-
-// survivor is the last of the memories that one which is gone was merged into, the next one in
-// the place of the one before, and whether it lives. Of one that is not known here only the ID is.
-func (tx *Tx) survivor(owner uint32, seq uint64) (into uint64, id string, lives bool, err error) {
-	const most = 100 // a chain of merges
-	for range most {
-		d, err := tx.deathOf(owner, seq)
-		if err != nil || d == nil || d.Into == 0 && d.IntoID == "" {
-			return into, id, false, err
-		}
-		if into, id = d.Into, d.IntoID; into == 0 {
-			if into, err = tx.hadID(owner, id); err != nil || into == 0 {
-				return 0, id, false, err
-			}
-		}
-		if id, err = tx.state.LastID(owner, into); err != nil {
-			return into, id, false, err
-		}
-		if l, lives := tx.at(into); lives {
-			return into, id, !l.expired(tx.state.Now), nil
-		}
-		seq = into
-	}
-	return into, id, false, nil
-}
-
-// hadID is the memory of an owner that has an ID or had it last, 0 for none.
-func (tx *Tx) hadID(owner uint32, id string) (seq uint64, err error) {
-	l, lives, err := tx.findID(owner, id)
-	if err != nil || lives {
-		return l.Seq, err
-	}
-	err = tx.lives(owner, id, func(of uint64) error {
-		last, err := tx.state.LastID(owner, of)
-		if err == nil && last == id {
-			seq = max(seq, of)
-		}
-		return err
-	})
-	return seq, err
 }

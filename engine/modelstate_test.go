@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -144,7 +145,7 @@ func asRead(m memory.Memory, now time.Time) memory.Memory {
 	if m.Confidence == nil {
 		m.Confidence = new(1.0)
 	}
-	m.Hash = textHash(m.Text)
+	m.Hash = records.TextHash(m.Text)
 	return m
 }
 
@@ -243,7 +244,7 @@ func (s *model) dropOver(m *memory.Memory, now time.Time, before uint64) {
 		}
 	}
 	slices.SortFunc(over, func(a, b modelMemory) int { return int(a.Seq) - int(b.Seq) })
-	for _, old := range over[:min(len(over), mostOver)] {
+	for _, old := range over[:min(len(over), records.MostOver)] {
 		s.remove(old, now)
 	}
 }
@@ -379,7 +380,7 @@ func (s *model) update(old modelMemory, p *memory.Patch, embeds bool, learned []
 	if renamedNote(&m.Memory, &old.Memory) && s.nameTaken(&m.Memory, old.Seq, now) {
 		return fault.ErrExists
 	}
-	m.Hash, m.UpdatedAt = textHash(m.Text), later(old.UpdatedAt, now)
+	m.Hash, m.UpdatedAt = records.TextHash(m.Text), later(old.UpdatedAt, now)
 	switch {
 	case p.Importance != nil:
 		setModelImportance(&m.Memory, p.Importance)

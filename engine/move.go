@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
@@ -392,14 +393,14 @@ func (m *mover) commit(ctx context.Context) error {
 // no row tells any more. An opening would forget what is left of them else.
 func (db *DB) keepTombstones(chunks []uint16, set func(key, value []byte) error) error {
 	for _, d := range db.janitor.deadOf(chunks) {
-		t := layout.Tombstone{LSN: d.lsn, Of: d.of}
-		if row := db.tables.Docs.Row(d.doc); row != nil && row.Seq != 0 {
+		t := layout.Tombstone{LSN: d.LSN, Of: d.Of}
+		if row := db.tables.Docs.Row(d.Doc); row != nil && row.Seq != 0 {
 			t.Of = row.Version
 		}
 		if t.Of.Seq == 0 {
 			continue // a version that nothing names leaves nothing that could be found
 		}
-		if err := set(db.keys().Doc(layout.KindTombstone, d.doc), t.Encode()); err != nil {
+		if err := set(db.keys().Doc(layout.KindTombstone, d.Doc), t.Encode()); err != nil {
 			return err
 		}
 	}
@@ -455,16 +456,16 @@ func (m *mover) show(tx *Tx, lsn uint64) error {
 			}
 		}
 		row, expires := &m.rows[i], &r.Expires
-		db.touched.mu.Lock() // no row is extended meanwhile
-		db.tables.Docs.Put(doc, func(r *doctable.Row) {
-			r.Version, r.Run, r.From = row.Version, row.Run, lsn
-			r.Created = row.Created
-			r.Expires.Store(expires.Load())
-			r.Importance, r.Confidence = row.Importance, row.Confidence
+		db.touched.Hold(func() { // no row is extended meanwhile
+			db.tables.Docs.Put(doc, func(r *doctable.Row) {
+				r.Version, r.Run, r.From = row.Version, row.Run, lsn
+				r.Created = row.Created
+				r.Expires.Store(expires.Load())
+				r.Importance, r.Confidence = row.Importance, row.Confidence
+			})
 		})
-		db.touched.mu.Unlock()
 		db.tables.Docs.End(old, lsn)
-		tx.dying = append(tx.dying, dead{doc: old, lsn: lsn, kept: kept})
+		tx.dying = append(tx.dying, records.Dead{Doc: old, LSN: lsn, Kept: kept})
 	}
 	for _, chunk := range m.from {
 		delete(db.chunks.sealed, chunk)

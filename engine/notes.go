@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -114,25 +115,25 @@ func (n *noteTx) Store(ctx context.Context, m memory.Memory) (memory.Memory, err
 	if err != nil {
 		return memory.Memory{}, err
 	}
-	l, _ := n.tx().at(stored.Seq)
+	l, _ := n.tx().reader().At(stored.Seq)
 	return n.tx().load(l.Version, false)
 }
 
 func (n *noteTx) Patch(ctx context.Context, doing string, m memory.Memory, p memory.Patch) (memory.Memory, error) {
-	l, _ := n.tx().at(m.Seq)
+	l, _ := n.tx().reader().At(m.Seq)
 	rec, err := n.tx().state.Record(l.Version)
 	if err != nil {
 		return memory.Memory{}, err
 	}
-	if l, err = n.tx().patch(ctx, doing, l, rec, &p, made{}); err != nil {
+	if l, err = n.tx().rec.Patch(ctx, doing, l, rec, &p, records.Made{}); err != nil {
 		return memory.Memory{}, err
 	}
 	return n.tx().load(l.Version, false)
 }
 
 func (n *noteTx) Remove(m memory.Memory) error {
-	l, _ := n.tx().at(m.Seq)
-	return n.tx().remove(l, nil)
+	l, _ := n.tx().reader().At(m.Seq)
+	return n.tx().rec.Remove(l, nil)
 }
 
 // noteOwner is the number of an owner.
@@ -143,19 +144,19 @@ func (tx *Tx) noteOwner(o scope.Owner) (owner uint32, known bool, err error) {
 
 // noteOf is the note or archive of an owner that has a name, or an alias; the record is nil
 // where there is none.
-func (tx *Tx) noteOf(owner uint32, name string) (l live, rec *layout.Record, err error) {
+func (tx *Tx) noteOf(owner uint32, name string) (l records.Live, rec *layout.Record, err error) {
 	if tx.writes != nil {
 		if err := tx.materialise(); err != nil {
-			return live{}, nil, tx.breaks(err)
+			return records.Live{}, nil, tx.breaks(err)
 		}
 	}
-	with, err := selection.WithValue(&tx.state, layout.FieldNoteName, noteNameKey(name))
+	with, err := selection.WithValue(&tx.state, layout.FieldNoteName, records.NoteNameKey(name))
 	if err != nil {
-		return live{}, nil, err
+		return records.Live{}, nil, err
 	}
 	older, err := tx.olderNotes()
 	if err != nil {
-		return live{}, nil, err
+		return records.Live{}, nil, err
 	}
 	with.Or(older)
 	for it := with.Iterator(); it.HasNext(); {
@@ -164,15 +165,15 @@ func (tx *Tx) noteOf(owner uint32, name string) (l live, rec *layout.Record, err
 		if !row.Visible(tx.state.LSN) || row.Owner != owner || row.Over(tx.state.Now) {
 			continue
 		}
-		l = live{Version: row.Version, doc: doc, expires: row.Expires.Load()}
+		l = records.Live{Version: row.Version, Doc: doc, Expires: row.Expires.Load()}
 		if rec, err = tx.state.Record(l.Version); err != nil {
-			return live{}, nil, err
+			return records.Live{}, nil, err
 		}
 		if state.IsNote(rec) && (rec.Name == name || slices.Contains(rec.Aliases, name)) {
 			return l, rec, nil
 		}
 	}
-	return live{}, nil, nil
+	return records.Live{}, nil, nil
 }
 
 // olderNotes are the documents of notes and archives that were indexed before names were.
@@ -181,7 +182,7 @@ func (tx *Tx) olderNotes() (*roaring.Bitmap, error) {
 	if err != nil {
 		return nil, err
 	}
-	marked, err := selection.WithValue(&tx.state, layout.FieldNoteName, noteMark)
+	marked, err := selection.WithValue(&tx.state, layout.FieldNoteName, records.NoteMark)
 	if err != nil {
 		return nil, err
 	}
@@ -232,31 +233,9 @@ func notesOf(o scope.Owner) filter.Filter {
 	return kinds
 }
 
-// noteMark is the value of every note and archive in the field of names.
-const noteMark = "-"
-
-func noteNameKey(name string) string {
-	h := contentHash(name)
-	return "n" + string(h[:])
-}
-
-// noteValues are the names of a note or an archive as the filter index has them.
-func noteValues(r *layout.Record) []invindex.Value {
-	if k := state.Kinds[r.Kind]; k != memory.KindNote && k != memory.KindArchive {
-		return nil
-	}
-	values := []invindex.Value{{Field: layout.FieldNoteName, Key: noteMark}}
-	for _, name := range append([]string{r.Name}, r.Aliases...) {
-		if name != "" {
-			values = append(values, invindex.Value{Field: layout.FieldNoteName, Key: noteNameKey(name)})
-		}
-	}
-	return values
-}
-
 // numberNotes gives numbers to notes and archives that were stored before there were any.
 func (db *DB) numberNotes(ctx context.Context) error {
-	var bare []live
+	var bare []records.Live
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		older, err := tx.olderNotes()
 		if err != nil {
@@ -273,7 +252,7 @@ func (db *DB) numberNotes(ctx context.Context) error {
 				return err
 			}
 			if number == 0 {
-				bare = append(bare, live{Version: row.Version, doc: doc})
+				bare = append(bare, records.Live{Version: row.Version, Doc: doc})
 			}
 		}
 		return nil
@@ -281,7 +260,7 @@ func (db *DB) numberNotes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(bare, func(a, b live) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(bare, func(a, b records.Live) int { return cmp.Compare(a.Seq, b.Seq) })
 	for part := range slices.Chunk(bare, recoverBatch) {
 		err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
 			tx.logUnseen()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 )
 
 // # How documents get their numbers
@@ -74,7 +75,7 @@ func (tx *Tx) giveDoc() (uint32, error) {
 		chunk, ok := tx.db.chunks.freeFrom(first, tx.begun)
 		if !ok || inUse >= maxChunks-moveNumbers {
 			return 0, tx.breaks(&fault.Error{
-				Kind: fault.ErrFull, What: doingStore, Why: fmt.Sprintf("all %d chunks of documents are in use", maxChunks),
+				Kind: fault.ErrFull, What: records.DoingStore, Why: fmt.Sprintf("all %d chunks of documents are in use", maxChunks),
 				Do: "export the memories and import them into a new database",
 			})
 		}

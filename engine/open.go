@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/replication"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -139,14 +140,15 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	ageing := policy.NewPart()
 	db := &DB{
 		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...),
-		touched: newTouches(),
-		writer:  writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), due: due{rewrites: newRewrites(), look: make(chan struct{}, 1)},
+		writer: writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), due: due{rewrites: newRewrites(), look: make(chan struct{}, 1)},
 		chunks: chunks{busy: ctxlock.New(), sealed: map[uint16]bool{}, size: map[uint16]int{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.tables.Names, db.tables.Fields = state.NewNames(), state.NewFields()
+	db.touched = records.NewTouches(&db.tables, db.now)
 	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
-	db.life, db.copying = lifecycle.New(func(err error) { db.store.Fail(err) }, db.report), ctxlock.New()
+	db.life = lifecycle.New(func(err error) { db.store.Fail(err) }, db.report)
+	db.copier = backups.NewCopier((*backupHost)(db))
 	db.archives = backups.NewArchives((*backupHost)(db), backups.Config{
 		First: o.ArchiveFirst, Unsent: t.unsent, LastSend: t.lastArchive, Logger: db.logger, Work: db.life.Group(),
 	})
@@ -156,7 +158,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	if db.store = t.frozen; db.store == nil {
 		db.store = store.New(db.storeConfig(base, o, t))
 	}
-	db.tables.Damages = db.store.Damages()
+	db.tables.Damages, db.tables.Behind = db.store.Damages(), db.store.Behind
 	db.scopes.Limit = db.scopesShare()
 	db.spaces = db.newSpaces(t.vectors)
 	db.scopes.Spaces = db.spaces
@@ -441,11 +443,11 @@ func (db *DB) startWriting(o *Options) {
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written
 	db.life.Go("reads the keys of memories", func(ctx context.Context) {
-		if err := db.fillWritten(ctx, snap); err != nil && ctx.Err() == nil {
+		if err := db.writer.seen.Fill(ctx, snap, db.keys()); err != nil && ctx.Err() == nil {
 			db.logger.Warn("every store will look for a duplicate in the store", "error", err)
 		}
 	})
-	db.life.Every("writes access counts", touchEvery, db.touched.full, db.FlushTouches)
+	db.life.Every("writes access counts", touchEvery, db.touched.Full(), db.FlushTouches)
 	db.life.Every("marks the logs", markEvery, nil, func(context.Context) error {
 		db.reached()
 		return db.store.MarkLogs()

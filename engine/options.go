@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/internal/host"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -33,16 +34,16 @@ const (
 // Dedup says what a store does with a text that is there already. Facts are always
 // looked for in their scope, notes by their name; archives and summaries have no
 // duplicates. See [Memories.Store].
-type Dedup uint8
+type Dedup = records.Dedup
 
 const (
 	// DedupScope looks for the same text of the same user, agent and run. The default.
-	DedupScope Dedup = iota
+	DedupScope = records.DedupScope
 	// DedupOwner looks for the same text of the same user and agent, in any run. A run
 	// that is told of a duplicate may not find it among its own memories.
-	DedupOwner
+	DedupOwner = records.DedupOwner
 	// DedupNone stores every memory.
-	DedupNone
+	DedupNone = records.DedupNone
 )
 
 // Options of a database. The zero value works.

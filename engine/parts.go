@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/requests"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -390,7 +391,7 @@ func (p *partTx) Get(key []byte) ([]byte, bool, error) {
 }
 
 func (p *partTx) Scan(lower, upper []byte, visit func(key, value []byte) error) error {
-	err := p.tx().scan(lower, upper, func(key, stored []byte) error {
+	err := p.tx().state.Scan(lower, upper, func(key, stored []byte) error {
 		value, err := layout.Unseal(key, stored)
 		if err != nil {
 			return err
@@ -447,7 +448,7 @@ func (p *partTx) Without(err error) error { return p.tx().state.Without(err) }
 
 func (p *partTx) OwnerOf(number uint32) (o scope.Owner, known bool, err error) {
 	prefix := append(p.state.Keys.Header(layout.KindName, 1), byte(layout.NameOwner))
-	err = p.tx().scan(prefix, layout.PrefixEnd(prefix), func(key, stored []byte) error { // a name has a checksum of its own
+	err = p.tx().state.Scan(prefix, layout.PrefixEnd(prefix), func(key, stored []byte) error { // a name has a checksum of its own
 		num, text, _, err := layout.DecodeName(key, stored)
 		if err != nil || num != number {
 			return err
@@ -504,7 +505,7 @@ func (p *partTx) Memory(o scope.Owner, id string) (part.Memory, bool, error) {
 	if err != nil || !known {
 		return part.Memory{}, false, err
 	}
-	l, found, err := p.tx().findID(owner, id)
+	l, found, err := p.tx().reader().FindID(owner, id)
 	if err != nil || !found {
 		return part.Memory{}, false, err
 	}
@@ -512,15 +513,15 @@ func (p *partTx) Memory(o scope.Owner, id string) (part.Memory, bool, error) {
 }
 
 func (p *partTx) MemoryAt(seq uint64) (part.Memory, bool, error) {
-	l, found := p.tx().at(seq)
+	l, found := p.tx().reader().At(seq)
 	if !found {
 		return part.Memory{}, false, nil
 	}
 	return p.memory(l)
 }
 
-func (p *partTx) memory(l live) (part.Memory, bool, error) {
-	if l.expired(p.state.Now) {
+func (p *partTx) memory(l records.Live) (part.Memory, bool, error) {
+	if l.Expired(p.state.Now) {
 		return part.Memory{}, false, nil
 	}
 	rec, err := p.tx().state.Record(l.Version)
@@ -558,15 +559,15 @@ func (p *partTx) GiveOwner(o scope.Owner) (uint32, error) {
 	if err := p.tx().registered("store something", o); err != nil {
 		return 0, err
 	}
-	return p.tx().number(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
+	return p.tx().rec.Number(layout.Name{Class: layout.NameOwner, Text: scope.Key(o)})
 }
 
 func (p *partTx) GiveAgent(id string) (uint32, error) {
-	return p.tx().number(layout.Name{Class: layout.NameOwner, Text: scope.Key(scope.Owner{Agent: id})})
+	return p.tx().rec.Number(layout.Name{Class: layout.NameOwner, Text: scope.Key(scope.Owner{Agent: id})})
 }
 
 func (p *partTx) GiveRun(name string) (uint32, error) {
-	return p.tx().number(layout.Name{Class: layout.NameRun, Text: name})
+	return p.tx().rec.Number(layout.Name{Class: layout.NameRun, Text: name})
 }
 
 func (p *partTx) Count(kind byte, owner uint32, by int64) error {

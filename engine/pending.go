@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -72,7 +73,7 @@ type refusal struct {
 
 // awaiting is a memory that is still to be embedded.
 type awaiting struct {
-	live
+	records.Live
 	text string
 }
 
@@ -167,8 +168,8 @@ func (g *gathering) full() bool { return len(g.found) >= g.limit || g.bytes >= e
 // offer adds a memory, unless it needs no vector or its text is not to be tried yet.
 func (g *gathering) offer(seq uint64) error {
 	tx := g.tx
-	l, alive := tx.at(seq)
-	if !alive || l.expired(tx.state.Now) || tx.embeddedAlready(l.doc) {
+	l, alive := tx.reader().At(seq)
+	if !alive || l.Expired(tx.state.Now) || tx.embeddedAlready(l.Doc) {
 		tx.db.backlog.settle(seq) // also what is in a death range that is not cleaned up yet
 		return nil
 	}
@@ -187,7 +188,7 @@ func (g *gathering) offer(seq uint64) error {
 
 // embeddedAlready reports whether a document has a vector in the default space.
 func (tx *Tx) embeddedAlready(doc uint32) bool {
-	return tx.space(memory.DefaultSpace).Has(doc)
+	return tx.reader().Space(memory.DefaultSpace).Has(doc)
 }
 
 // waiting lists memories that are still to be embedded, and how far the scan of those
@@ -234,7 +235,7 @@ func (tx *Tx) waiting(ctx context.Context, limit int) (found []awaiting, scanned
 func (tx *Tx) embedded(ctx context.Context, waiting []awaiting, vecs [][]float32) (looked, n int, err error) {
 	for i := range waiting {
 		was := &waiting[i]
-		l, alive := tx.at(was.Seq)
+		l, alive := tx.reader().At(was.Seq)
 		if vecs[i] == nil || !alive || l.Version != was.Version {
 			continue
 		}
@@ -242,22 +243,22 @@ func (tx *Tx) embedded(ctx context.Context, waiting []awaiting, vecs [][]float32
 		if err != nil {
 			return i, n, err
 		}
-		p := &prepared{rec: *rec, vectors: map[string][]float32{memory.DefaultSpace: vecs[i]}}
-		p.rec.Vectors = nil
-		p.rec.Flags = p.rec.Flags&^layout.FlagPending | layout.FlagEmbedded
-		if err := tx.db.analyse(ctx, p); err != nil {
+		p := &records.Prepared{Rec: *rec, Vectors: map[string][]float32{memory.DefaultSpace: vecs[i]}}
+		p.Rec.Vectors = nil
+		p.Rec.Flags = p.Rec.Flags&^layout.FlagPending | layout.FlagEmbedded
+		if err := records.Analyse(ctx, &tx.db.tables, p); err != nil {
 			return i, n, err
 		}
-		if err := tx.need(doingEmbed, p.size()); err != nil {
+		if err := tx.need(doingEmbed, p.Size()); err != nil {
 			if n > 0 {
 				return i, n, nil // the others are for the next transaction
 			}
 			return i, 0, err
 		}
-		if err := tx.fits(doingEmbed, p.vectors); err != nil {
+		if err := tx.rec.Fits(doingEmbed, p.Vectors); err != nil {
 			return i, n, err
 		}
-		if err := tx.replace(p, rec, l); err != nil {
+		if err := tx.rec.Replace(p, rec, l); err != nil {
 			return i, n, err
 		}
 		n++
@@ -381,7 +382,7 @@ func (db *DB) embedBehind(ctx context.Context) error {
 // It looks at the rows of all; of those without such a vector it reads the records of
 // those that have one in another space, and so may have no text.
 func (tx *Tx) countPending(ctx context.Context) (n int64, err error) {
-	all, standard := tx.db.spaces.All(), tx.space(memory.DefaultSpace)
+	all, standard := tx.db.spaces.All(), tx.reader().Space(memory.DefaultSpace)
 	looked := 0
 	selection.EachRow(&tx.state, func(doc uint32, r *doctable.Row) bool {
 		if looked++; looked%state.CancelEvery == 0 && ctx.Err() != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -222,7 +223,7 @@ func (db *DB) cleanDoc(batch *pebble.Batch, r kv.Reader, d *layout.DeathRange, d
 	if err := db.mourn(batch, r, row.Version); err != nil {
 		return err
 	}
-	if dk, ok := dedupKeyOf(db.keys(), rec, row.Owner, row.Run); ok {
+	if dk, ok := records.DedupKeyOf(db.keys(), rec, row.Owner, row.Run); ok {
 		keys = append(keys, db.keys().Dedup(dk, row.Seq))
 	}
 	if rec.Flags&layout.FlagPending != 0 {
@@ -333,7 +334,7 @@ func (tx *Tx) reset() (int, error) {
 		doc := it.Next()
 		tx.db.tables.Docs.Kill(doc, tx.state.LSN)
 		tx.undo = append(tx.undo, undo{doc: doc})
-		tx.dying = append(tx.dying, dead{doc: doc, lsn: tx.state.LSN})
+		tx.dying = append(tx.dying, records.Dead{Doc: doc, LSN: tx.state.LSN})
 	}
 	return n, nil
 }
@@ -353,13 +354,13 @@ func (j *janitor) forget() {
 
 // sort puts the dead in the order of their LSN.
 func (j *janitor) sort() {
-	slices.SortStableFunc(j.dead, func(a, b dead) int { return cmp.Compare(a.lsn, b.lsn) })
+	slices.SortStableFunc(j.dead, func(a, b records.Dead) int { return cmp.Compare(a.LSN, b.LSN) })
 }
 
-func appendDocs(dst []dead, docs *roaring.Bitmap, lsn uint64) []dead {
+func appendDocs(dst []records.Dead, docs *roaring.Bitmap, lsn uint64) []records.Dead {
 	it := docs.Iterator()
 	for it.HasNext() {
-		dst = append(dst, dead{doc: it.Next(), lsn: lsn})
+		dst = append(dst, records.Dead{Doc: it.Next(), LSN: lsn})
 	}
 	return dst
 }

@@ -1,18 +1,14 @@
 package engine
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"unsafe"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
-	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/metadata"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
-	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
 )
@@ -33,34 +29,8 @@ func memoryOf(r *layout.Record, seq uint64) (memory.Memory, error) {
 		EventTime: clock.FromMillis(r.Event), ExpiresAt: clock.FromMillis(r.Expires),
 		Pinned:     r.Flags&layout.FlagPinned != 0,
 		Importance: &importance, AutoImportance: r.Flags&layout.FlagAutoImportance != 0,
-		Confidence: &confidence, Hash: textHash(r.Text),
+		Confidence: &confidence, Hash: records.TextHash(r.Text),
 	}, nil
-}
-
-func textHash(text string) string {
-	sum := textSum(text)
-	return hex.EncodeToString(sum[:])
-}
-
-// textSum is the SHA-256 of a text, which it does not copy.
-func textSum(text string) [sha256.Size]byte {
-	return sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
-}
-
-// vector reads the vector that a version refers to.
-func (tx *Tx) vector(v layout.Version, ref layout.VectorRef) ([]float32, error) {
-	b, closer, err := tx.state.Reader.Get(tx.state.Keys.Vector(ref.Space, ref.Of(v)))
-	if err != nil {
-		return nil, store.Error(fmt.Sprintf("read a vector of memory number %d", v.Seq), err)
-	}
-	vec, err := codec.Floats(b)
-	if cerr := closer.Close(); err == nil && cerr != nil {
-		err = cerr
-	}
-	if err != nil {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: fmt.Sprintf("read a vector of memory number %d", v.Seq), Cause: err}
-	}
-	return vec, nil
 }
 
 // load reads a memory as a caller sees it.
@@ -77,7 +47,7 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (m
 	if err != nil {
 		return memory.Memory{}, err
 	}
-	a := tx.access(v.Seq)
+	a := tx.reader().Access(v.Seq)
 	m.AccessCount, m.LastAccessed = a.Count, clock.FromMillis(a.Last)
 	if state.IsNote(rec) {
 		if m.NoteID, err = notes.Number((*partTx)(tx), v.Owner, v.Seq); err != nil {
@@ -92,11 +62,11 @@ func (tx *Tx) present(rec *layout.Record, v layout.Version, withVectors bool) (m
 	}
 	vectors := map[string][]float32{}
 	for _, ref := range rec.Vectors {
-		vec, err := tx.vector(v, ref)
+		vec, err := tx.reader().Vector(v, ref)
 		if err != nil {
 			return memory.Memory{}, err
 		}
-		s := tx.spaceByNum(ref.Space)
+		s := tx.reader().SpaceNumbered(ref.Space)
 		if s == nil {
 			return memory.Memory{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read memory " + m.ID, Why: fmt.Sprintf("it has a vector in space number %d, which does not exist", ref.Space)}
 		}
@@ -113,17 +83,4 @@ func setVectors(m *memory.Memory, vectors map[string][]float32) {
 	if len(vectors) > 0 {
 		m.Vectors = vectors
 	}
-}
-
-// access is how often and when a memory was recalled.
-func (tx *Tx) access(seq uint64) (a layout.Access) {
-	if s := tx.db.tables.Docs.Seq(seq); s != nil {
-		a = layout.Access{Count: s.Count.Load(), Last: s.Accessed.Load()}
-	}
-	if tx.writes != nil {
-		if p := tx.pend[seq]; p != nil {
-			a = a.Fold(p.access) // of an import that is not in the tables yet
-		}
-	}
-	return a
 }

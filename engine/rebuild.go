@@ -16,6 +16,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -327,7 +328,7 @@ func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch,
 	if pv == nil || err != nil {
 		return err
 	}
-	if err := b.put(ctx, doc, &pv.idx); err != nil {
+	if err := b.put(ctx, doc, &pv.Index); err != nil {
 		return err
 	}
 	if b.done++; b.progress != nil && b.done%1024 == 0 {
@@ -336,11 +337,11 @@ func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch,
 	if b.db.chunks.sealed[layout.ChunkOf(doc)] {
 		return nil
 	}
-	return batch.Set(b.keys.Doc(layout.KindForward, doc), pv.appendForward(nil), nil)
+	return batch.Set(b.keys.Doc(layout.KindForward, doc), pv.AppendForward(nil), nil)
 }
 
 // indexAgain reads a memory and analyses it anew; nil where it has been erased.
-func (tx *Tx) indexAgain(ctx context.Context, r *doctable.Row) (*pendingVersion, error) {
+func (tx *Tx) indexAgain(ctx context.Context, r *doctable.Row) (*records.Pending, error) {
 	rec, err := tx.state.ReadRecord(r.Version)
 	switch {
 	case errors.Is(err, kv.ErrNotFound) && r.Died.Load() != doctable.Alive:
@@ -348,12 +349,12 @@ func (tx *Tx) indexAgain(ctx context.Context, r *doctable.Row) (*pendingVersion,
 	case err != nil:
 		return nil, store.Error(fmt.Sprintf("read memory number %d", r.Seq), err)
 	}
-	p := &prepared{rec: *rec}
-	if err := tx.db.analyse(ctx, p); err != nil {
+	p := &records.Prepared{Rec: *rec}
+	if err := records.Analyse(ctx, &tx.db.tables, p); err != nil {
 		return nil, err
 	}
-	pv := &pendingVersion{Version: r.Version, run: r.Run, rec: rec}
-	pv.idx, err = indexedDoc(p, r.Run, tx.knownNumber)
+	pv := &records.Pending{Version: r.Version, Run: r.Run, Rec: rec}
+	pv.Index, err = records.IndexedDoc(p, r.Run, tx.knownNumber)
 	return pv, err
 }
 

@@ -120,7 +120,11 @@ func (h *recallHost) Within(ctx context.Context, d time.Duration) (context.Conte
 	return context.WithTimeout(ctx, d)
 }
 
-func (h *recallHost) Touch(seqs []uint64, now int64) { h.db.touch(seqs, now) }
+func (h *recallHost) Touch(seqs []uint64, now int64) {
+	if !h.db.readOnly {
+		h.db.touched.Recalled(seqs, now)
+	}
+}
 
 func (tx *Tx) recall(ctx context.Context, q *asked) (memory.Result, error) {
 	tx, err := tx.recaller(q)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -164,8 +165,8 @@ func (r *reembedding) some(ctx context.Context, todo []uint64) ([]uint64, error)
 	looked := 0
 	err := r.db.View(ctx, func(tx *Tx) error {
 		for bytes := 0; looked < len(todo) && len(found) < most && bytes < embedBytes; looked++ {
-			l, alive := tx.at(todo[looked])
-			if !alive || l.expired(tx.state.Now) {
+			l, alive := tx.reader().At(todo[looked])
+			if !alive || l.Expired(tx.state.Now) {
 				r.result.Left--
 				continue
 			}
@@ -254,7 +255,7 @@ func (r *reembedding) call(ctx context.Context, found []awaiting) (vecs [][]floa
 
 // lacking lists the Seqs of the memories that have no vector in a space.
 func (tx *Tx) lacking(ctx context.Context, name string) (seqs []uint64, err error) {
-	s := tx.space(name)
+	s := tx.reader().Space(name)
 	err = tx.eachDocument(ctx, func(doc uint32, r *doctable.Row) {
 		if _, has := s.Slot(doc); !has {
 			seqs = append(seqs, r.Seq)
@@ -293,7 +294,7 @@ func (tx *Tx) eachDocument(ctx context.Context, visit func(doc uint32, r *doctab
 // many it has looked at, and how many of those it has changed.
 func (tx *Tx) beside(ctx context.Context, space string, found []awaiting, vecs [][]float32) (looked, n int, err error) {
 	for i := range found {
-		l, alive := tx.at(found[i].Seq)
+		l, alive := tx.reader().At(found[i].Seq)
 		if !alive || l.Version != found[i].Version {
 			continue // the next round sees it as it is then
 		}
@@ -309,27 +310,27 @@ func (tx *Tx) beside(ctx context.Context, space string, found []awaiting, vecs [
 // revise writes the next version of a memory, in which nothing but its vectors differ: it
 // has others, and none in the space of the number without. Where the transaction holds no
 // more, it changes nothing; that is an error unless some are changed already.
-func (tx *Tx) revise(ctx context.Context, doing string, l live, vectors map[string][]float32, without uint16, some bool) (bool, error) {
+func (tx *Tx) revise(ctx context.Context, doing string, l records.Live, vectors map[string][]float32, without uint16, some bool) (bool, error) {
 	rec, err := tx.state.Record(l.Version)
 	if err != nil {
 		return false, err
 	}
-	p := &prepared{rec: *rec, vectors: vectors, without: without, pending: rec.Flags&layout.FlagPending != 0}
-	p.rec.Vectors = nil
-	p.rec.Flags = p.rec.Flags&^layout.FlagPending | layout.FlagEmbedded
-	if err := tx.db.analyse(ctx, p); err != nil {
+	p := &records.Prepared{Rec: *rec, Vectors: vectors, Without: without, Pending: rec.Flags&layout.FlagPending != 0}
+	p.Rec.Vectors = nil
+	p.Rec.Flags = p.Rec.Flags&^layout.FlagPending | layout.FlagEmbedded
+	if err := records.Analyse(ctx, &tx.db.tables, p); err != nil {
 		return false, err
 	}
-	if err := tx.need(doing, p.size()); err != nil {
+	if err := tx.need(doing, p.Size()); err != nil {
 		if some {
 			return false, nil
 		}
 		return false, err
 	}
-	if err := tx.fits(doing, p.vectors); err != nil {
+	if err := tx.rec.Fits(doing, p.Vectors); err != nil {
 		return false, err
 	}
-	return true, tx.replace(p, rec, l)
+	return true, tx.rec.Replace(p, rec, l)
 }
 
 // SwitchModel makes the vectors that [DB.Reembed] has made with a model those of the default
@@ -378,12 +379,12 @@ func switchedError(doing string) error {
 }
 
 func (tx *Tx) switchModel(ctx context.Context, model string, partial bool) error {
-	old, next := tx.space(memory.DefaultSpace), tx.space(besideSpace(model))
+	old, next := tx.reader().Space(memory.DefaultSpace), tx.reader().Space(besideSpace(model))
 	if next == nil || old == nil {
 		return &fault.Error{Kind: fault.ErrNotFound, What: doingSwitch, Why: "there are no vectors of the model " + model + " beside those that are used", Do: "make them with Reembed"}
 	}
 	name := besideSpace(old.Model)
-	if tx.space(name) != nil {
+	if tx.reader().Space(name) != nil {
 		return &fault.Error{Kind: fault.ErrConflict, What: doingSwitch, Why: "there is a space " + name + " already, which the vectors of before would be called", Do: "export the memories and import them into a new database"}
 	}
 	if !partial {
@@ -413,7 +414,7 @@ func (tx *Tx) wantWhole(ctx context.Context, s *spaces.Space) error {
 		return err
 	}
 	for _, seq := range seqs {
-		l, alive := tx.at(seq)
+		l, alive := tx.reader().At(seq)
 		if !alive {
 			continue
 		}
@@ -474,7 +475,7 @@ func (db *DB) DropSpace(ctx context.Context, name string) (int, error) {
 // how many of those it has changed.
 func (tx *Tx) drop(ctx context.Context, s *spaces.Space, seqs []uint64) (looked, n int, err error) {
 	for i, seq := range seqs {
-		l, alive := tx.at(seq)
+		l, alive := tx.reader().At(seq)
 		if !alive {
 			continue
 		}

@@ -61,7 +61,7 @@ func (db *DB) Scratch(ctx context.Context, o *Options, fn func(scratch *DB) erro
 		}
 	}()
 	if err != nil {
-		return db.copyError(err)
+		return db.copier.Error(err)
 	}
 	return useScratch(dir, &opts, db.store.Base(), fn)
 }

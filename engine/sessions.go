@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -71,13 +72,13 @@ func (r storing) Prepare(ctx context.Context, _ part.NewMemory) (part.Prepared, 
 
 // preparedMemory is a memory that a part has stored.
 type preparedMemory struct {
-	*prepared
+	*records.Prepared
 	options memory.StoreOptions
 	result  *memory.Stored // where its user wants it
 }
 
 // Bytes is about what storing it writes.
-func (p *preparedMemory) Bytes() int { return p.size() }
+func (p *preparedMemory) Bytes() int { return p.Size() }
 
 func (r runner) Prepare(ctx context.Context, m part.NewMemory) (part.Prepared, error) {
 	p, err := r.prepare(ctx, newMemory(&m), nil)
@@ -104,20 +105,20 @@ func (r runner) prepare(ctx context.Context, m *memory.Memory, o *memory.StoreOp
 	if err != nil {
 		return nil, err
 	}
-	ps, _, err := of.prepareEach(ctx, 1, false, func(int) (*prepared, error) { return of.prepareNew(ctx, m, now) })
+	ps, _, err := of.prepareEach(ctx, 1, false, func(int) (*records.Prepared, error) { return of.prepareNew(ctx, m, now) })
 	if err != nil {
 		return nil, err
 	}
-	return &preparedMemory{prepared: ps[0], options: *o}, nil
+	return &preparedMemory{Prepared: ps[0], options: *o}, nil
 }
 
 func (p *partTx) StoreMemory(m part.Prepared) (part.StoredMemory, error) {
 	of, ok := m.(*preparedMemory)
 	if !ok {
-		return part.StoredMemory{}, fault.Invalid(doingStore, "it was prepared by another database", "prepare it with this one")
+		return part.StoredMemory{}, fault.Invalid(records.DoingStore, "it was prepared by another database", "prepare it with this one")
 	}
-	again := *of.prepared // a commit of a group may be tried again
-	s, err := p.tx().store(&again, &of.options)
+	again := *of.Prepared // a commit of a group may be tried again
+	s, err := p.tx().rec.Store(&again, &of.options)
 	if of.result != nil {
 		*of.result = s
 	}
@@ -130,21 +131,21 @@ func (p *partTx) StoreNew(m part.NewMemory) (part.StoredMemory, error) {
 	if err != nil {
 		return part.StoredMemory{}, err
 	}
-	p.db.markPending([]*prepared{ready})
-	s, err := p.tx().store(ready, &memory.StoreOptions{NoDedup: true})
+	p.db.markPending([]*records.Prepared{ready})
+	s, err := p.tx().rec.Store(ready, &memory.StoreOptions{NoDedup: true})
 	return part.StoredMemory{ID: s.ID, Seq: s.Seq, Stored: s.Stored}, err
 }
 
 func (p *partTx) DeleteMemory(seq uint64) (bool, error) {
-	l, found := p.tx().at(seq)
+	l, found := p.tx().reader().At(seq)
 	if !found {
 		return false, nil
 	}
-	return true, p.tx().remove(l, nil)
+	return true, p.tx().rec.Remove(l, nil)
 }
 
 func (p *partTx) Survivor(owner uint32, seq uint64) (m part.Memory, found bool, err error) {
-	into, _, lives, err := p.tx().survivor(owner, seq)
+	into, _, lives, err := p.tx().reader().Survivor(owner, seq)
 	if err != nil || !lives {
 		return part.Memory{}, false, err
 	}

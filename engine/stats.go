@@ -185,7 +185,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 		Form: db.Form(), DiskBytes: files.Sum(), Files: files, Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),
-			VectorRows: db.spaces.RowBytes(), Text: db.tables.NewestIndex.Load().Bytes(), Lexical: db.spaces.Lexical.Index.Bytes(), Documents: db.tables.Docs.Bytes() + db.writer.written.bytes(), Scopes: db.scopes.Size(), Parts: db.partBytes(),
+			VectorRows: db.spaces.RowBytes(), Text: db.tables.NewestIndex.Load().Bytes(), Lexical: db.spaces.Lexical.Index.Bytes(), Documents: db.tables.Docs.Bytes() + db.writer.seen.Bytes(), Scopes: db.scopes.Size(), Parts: db.partBytes(),
 		},
 	}
 	s.EmbedFailure = db.backlog.lastFailure()

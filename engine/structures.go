@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -130,7 +131,7 @@ func (tx *Tx) readSpans(ctx context.Context, spans []structureSpan) error {
 	for i := range spans {
 		err := kv.Scan(tx.state.Reader, spans[i].lower, spans[i].upper, func(key, value []byte) error {
 			spans[i].weight += uint64(len(key) + len(value))
-			if n++; n%scanCheck == 0 {
+			if n++; n%state.CancelEvery == 0 {
 				return ctx.Err()
 			}
 			return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -207,7 +208,7 @@ func (db *DB) undoOne(ctx context.Context, doing string, t *policy.Trash, report
 
 // disinherit gives a survivor what it had before a merge, unless it was changed since.
 func (tx *Tx) disinherit(ctx context.Context, doing string, h *policy.Heir) error {
-	l, lives := tx.at(h.Seq)
+	l, lives := tx.reader().At(h.Seq)
 	if !lives || l.Version != h.Version {
 		return nil
 	}
@@ -233,54 +234,54 @@ func (j *janitor) cleans(lsn uint64) bool {
 // bringBack writes a new version of a memory in the trash, unless its ID is another's, or it was
 // back since, and died in another way.
 func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy.Trashed, report *Undone) error {
-	if _, lives := tx.at(x.Seq); lives {
+	if _, lives := tx.reader().At(x.Seq); lives {
 		return nil
 	}
-	if died, err := tx.deathOf(x.Owner, x.Seq); err != nil || died == nil || died.at.Born != lsn {
+	if died, err := tx.reader().DeathOf(x.Owner, x.Seq); err != nil || died == nil || died.Where.Born != lsn {
 		return err
 	}
 	rec, err := tx.state.Record(x.Version)
 	if err != nil {
 		return err
 	}
-	if _, taken, err := tx.findID(x.Owner, rec.ID); taken || err != nil {
+	if _, taken, err := tx.reader().FindID(x.Owner, rec.ID); taken || err != nil {
 		return err
 	}
-	p := &prepared{rec: *rec, vectors: map[string][]float32{}, explicit: givenFields{id: true}}
-	p.rec.Vectors, p.rec.Confidence = nil, x.Confidence
-	p.rec.Flags = p.rec.Flags&^(layout.FlagPending|layout.FlagEmbedded) | layout.FlagUpdate | layout.FlagApart
-	p.rec.Before = rec.History(x.Version)
-	p.rec.Updated = max(tx.state.Now, rec.Updated)
+	p := &records.Prepared{Rec: *rec, Vectors: map[string][]float32{}, Given: records.GivenFields{ID: true}}
+	p.Rec.Vectors, p.Rec.Confidence = nil, x.Confidence
+	p.Rec.Flags = p.Rec.Flags&^(layout.FlagPending|layout.FlagEmbedded) | layout.FlagUpdate | layout.FlagApart
+	p.Rec.Before = rec.History(x.Version)
+	p.Rec.Updated = max(tx.state.Now, rec.Updated)
 	lost := false
 	for _, ref := range rec.Vectors {
-		vec, err := tx.vector(x.Version, ref)
-		s := tx.spaceByNum(ref.Space)
+		vec, err := tx.reader().Vector(x.Version, ref)
+		s := tx.reader().SpaceNumbered(ref.Space)
 		if err != nil && !errors.Is(err, fault.ErrCorrupt) { // which it is, too, where it is missing
 			return err
 		}
 		if lost = lost || err != nil || s == nil; err == nil && s != nil {
-			p.vectors[s.Name] = vec
+			p.Vectors[s.Name] = vec
 		}
 	}
-	if p.rec.Text == "" && len(p.vectors) == 0 {
+	if p.Rec.Text == "" && len(p.Vectors) == 0 {
 		return nil // nothing of it is left
 	}
-	p.pending = tx.db.embedder != nil && p.rec.Text != "" && p.vectors[memory.DefaultSpace] == nil
-	if err := tx.db.analyse(ctx, p); err != nil {
+	p.Pending = tx.db.embedder != nil && p.Rec.Text != "" && p.Vectors[memory.DefaultSpace] == nil
+	if err := records.Analyse(ctx, &tx.db.tables, p); err != nil {
 		return err
 	}
-	if err := tx.needFor(doing, 2, p.size()); err != nil {
+	if err := tx.needFor(doing, 2, p.Size()); err != nil {
 		return err
 	}
-	_, run, err := tx.scopeNumbers(rec.Scope)
+	_, run, err := tx.rec.ScopeNumbers(rec.Scope)
 	if err != nil {
 		return tx.breaks(err)
 	}
 	v := layout.Version{Owner: x.Owner, Seq: x.Seq, Born: tx.state.LSN, Change: tx.change()}
-	if err := tx.write(p, &pendingVersion{Version: v, run: run, inherits: doctable.None}); err != nil {
+	if err := tx.rec.Write(p, &records.Pending{Version: v, Run: run, Inherits: doctable.None}); err != nil {
 		return err
 	}
-	tx.logVersioned(layout.LogUpdate, v, &x.Version)
+	tx.rec.LogVersioned(layout.LogUpdate, v, &x.Version)
 	report.Restored++
 	if lost {
 		report.WithoutVectors++
@@ -295,16 +296,12 @@ func (tx *Tx) bringBack(ctx context.Context, doing string, lsn uint64, x *policy
 // it was merged into. What consolidations had taken is in its confidence. Who brings back what
 // was evicted looks at it: it counts as accessed now, or the next eviction would take it again.
 func (tx *Tx) backAccess(x *policy.Trashed) error {
-	tx.takePending(x.Seq) // the count that was kept has them
 	a := layout.Access{Count: x.Count, Last: x.Last}
 	if x.Into == 0 {
 		a.Last = max(a.Last, tx.state.Now)
 	}
-	if a != (layout.Access{}) {
-		if err := tx.setAccess(x.Owner, x.Seq, a); err != nil {
-			return err
-		}
-		tx.logAccesses(layout.LogTouch, 1, appendTouch(nil, x.Owner, x.Seq, a))
+	if err := tx.rec.SetAccess(x.Owner, x.Seq, a); err != nil { // the count that was kept has what was gathered
+		return err
 	}
 	seq := x.Seq
 	tx.onApplied(func(uint64) error {
@@ -314,7 +311,7 @@ func (tx *Tx) backAccess(x *policy.Trashed) error {
 		s.Accessed.Store(a.Last)
 		return nil
 	})
-	l, lives := tx.at(x.Into)
+	l, lives := tx.reader().At(x.Into)
 	if x.Into == 0 || !lives || x.Count == 0 {
 		return nil
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -12,14 +11,13 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
-	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/invindex"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
@@ -46,48 +44,16 @@ type writes struct {
 	next       layout.Counters
 	begun      []uint16 // chunks, in their order
 	own        state.Own
-	spaces     map[string]*spaces.Space
-	pend       map[uint64]*pendingVersion // by Seq: newer than the tables
-	adds       []*pendingVersion
-	kills      []dead
+	versions   records.Changes
+	rec        records.Writer // writes versions
 	undo       []undo
-	dying      []dead // to be reclaimed after the commit
+	dying      []records.Dead // to be reclaimed after the commit
 	ranges     []layout.DeathRange
 	broken     error // set where an operation stopped half-way: no commit
 	applied    []appliedHook
-	overlaps   bool // it changed what an earlier commit of the same batch had made
 	frees      bool // the transaction as a whole frees space: see needFor
 	// owners are those whose data the transaction looks for or changes; nil: nobody asks. See Attempt.
 	owners map[uint32]bool
-	// taken are gathered touches and folds that are in the batch.
-	taken map[uint64]layout.Access
-}
-
-// pendingVersion is a version that is in the batch and not yet in the tables.
-type pendingVersion struct {
-	layout.Version
-	doc      uint32
-	dead     bool // the memory is gone; the version is that of its last state
-	gone     bool // another version, or none, took this one's place
-	expires  int64
-	run      uint32
-	rec      *layout.Record
-	idx      invindex.Doc
-	access   layout.Access
-	vectors  map[string][]float32
-	inherits uint32 // doc whose slots it takes over for the spaces it does not bring, or noDoc
-	lasting  bool   // it expires when the version before it does
-	keeps    []uint16
-}
-
-// dead is a version that died in this transaction.
-type dead struct {
-	doc uint32
-	lsn uint64
-	// kept names the spaces whose vector goes on to live with the next version.
-	kept []uint16
-	// of is the version where Open found only its tombstone, so that it has no row.
-	of layout.Version
 }
 
 // undo takes back what an aborted transaction did to the tables.
@@ -337,18 +303,31 @@ func (db *DB) begin() *Tx {
 		db: db, state: db.newestState(),
 		writes: &writes{
 			batch: db.store.NewBatch(), next: db.writer.next,
-			own: state.Own{Names: map[layout.Name]uint32{}, Committed: db.store}, spaces: map[string]*spaces.Space{},
-			pend: map[uint64]*pendingVersion{},
+			own:      state.Own{Names: map[layout.Name]uint32{}, Committed: db.store},
+			versions: records.Changes{BySeq: map[uint64]*records.Pending{}, Spaces: map[string]*spaces.Space{}},
 		},
 	}
 	tx.own.Given = &tx.next
 	tx.state.LSN, tx.state.Own, tx.state.Reader = db.writer.applied+1, &tx.own, batchReader{tx}
+	tx.rec = records.Writer{
+		View: tx.reader(), Batch: (*recordsHost)(tx), Host: (*recordsHost)(tx), Touches: db.touched, Applied: db.writer.applied,
+		Settings: records.Settings{Dedup: db.dedup, Embeds: db.embedder != nil},
+	}
 	return tx
+}
+
+// reader reads the versions that the transaction sees.
+func (tx *Tx) reader() records.View {
+	view := records.View{State: &tx.state, Spaces: tx.db.spaces, Seen: &tx.db.writer.seen, Database: tx.db.id}
+	if tx.writes != nil {
+		view.Changes = &tx.versions
+	}
+	return view
 }
 
 // rollback takes back everything, also from the tables.
 func (tx *Tx) rollback() {
-	tx.giveBack()
+	tx.rec.GiveBack()
 	for _, u := range slices.Backward(tx.undo) {
 		if u.added {
 			tx.db.tables.Docs.Drop(u.doc)
@@ -357,7 +336,7 @@ func (tx *Tx) rollback() {
 			tx.db.tables.Docs.Revive(u.doc)
 		}
 	}
-	for _, s := range tx.spaces {
+	for _, s := range tx.versions.Spaces {
 		tx.db.spaces.Remove(s)
 		if err := s.File.Close(); err != nil {
 			tx.db.logger.Error("closing the file of a space that was taken back", "space", s.Name, "error", err)
@@ -460,7 +439,7 @@ func (tx *Tx) show() error {
 		return err
 	}
 	tx.spend()
-	tx.begunAnew()
+	tx.rec.ForgiveDebts()
 	for _, h := range tx.applied {
 		if err := h.do(h.lsn); err != nil {
 			return err
@@ -492,71 +471,49 @@ func (tx *Tx) spend() {
 // reader at this transaction's LSN can see it.
 func (tx *Tx) materialise() error {
 	db := tx.db
-	for _, d := range tx.kills {
-		db.tables.Docs.Kill(d.doc, d.lsn)
-		tx.undo = append(tx.undo, undo{doc: d.doc})
-		if p := tx.pend[db.tables.Docs.Row(d.doc).Seq]; p != nil && !p.gone && p.inherits == d.doc {
-			d.kept = p.keeps
+	for _, d := range tx.versions.Killed {
+		db.tables.Docs.Kill(d.Doc, d.LSN)
+		tx.undo = append(tx.undo, undo{doc: d.Doc})
+		if p := tx.versions.BySeq[db.tables.Docs.Row(d.Doc).Seq]; p != nil && !p.Gone && p.Inherits == d.Doc {
+			d.Kept = p.Keeps
 		}
 		tx.dying = append(tx.dying, d)
 	}
-	tx.kills = nil
-	for _, s := range tx.spaces {
+	tx.versions.Killed = nil
+	for _, s := range tx.versions.Spaces {
 		db.spaces.Add(s)
 	}
 	tx.noteBegun()
-	for _, p := range tx.adds {
-		if p.gone { // added and changed or removed by this same transaction
+	for _, p := range tx.versions.Added {
+		if p.Gone { // added and changed or removed by this same transaction
 			continue
 		}
 		if err := db.show(p); err != nil {
 			return err
 		}
-		tx.undo = append(tx.undo, undo{doc: p.doc, added: true, kept: p.keeps})
+		tx.undo = append(tx.undo, undo{doc: p.Doc, added: true, kept: p.Keeps})
 	}
-	tx.adds = nil
-	clear(tx.pend)
+	tx.versions.Added = nil
+	clear(tx.versions.BySeq)
 	tx.state.Postings = db.newestText()
 	return nil
 }
 
 // show adds a version to the tables and indexes.
-func (db *DB) show(p *pendingVersion) error {
+func (db *DB) show(p *records.Pending) error {
 	if err := db.showVectors(p); err != nil {
 		return err
 	}
-	if err := db.tables.NewestIndex.Load().Add(p.doc, &p.idx); err != nil {
-		return fault.Within(fmt.Sprintf("index document %d", p.doc), err)
+	if err := db.tables.NewestIndex.Load().Add(p.Doc, &p.Index); err != nil {
+		return fault.Within(fmt.Sprintf("index document %d", p.Doc), err)
 	}
-	db.publish(p)
-	if p.access != (layout.Access{}) {
+	db.touched.Publish(p)
+	if p.Access != (layout.Access{}) {
 		s := db.tables.Docs.Seq(p.Seq)
-		s.Count.Add(p.access.Count)
-		s.Accessed.Store(max(s.Accessed.Load(), p.access.Last))
+		s.Count.Add(p.Access.Count)
+		s.See(p.Access.Last)
 	}
 	return nil
-}
-
-// publish adds the row of a version. One that keeps the expiry of the version before it keeps also
-// what a read has added to that since the transaction has read it.
-func (db *DB) publish(p *pendingVersion) {
-	expires := p.rec.Expires
-	if expires != 0 {
-		t := db.touched
-		t.mu.Lock() // no row is extended meanwhile
-		defer t.mu.Unlock()
-		if old := db.tables.Docs.Row(p.inherits); p.lasting && old != nil && old.Expires.Load() > expires {
-			expires = old.Expires.Load()
-			t.lease(p.Seq, layout.Lease{Of: p.Born, Until: expires})
-		}
-	}
-	db.tables.Docs.Add(p.doc, func(r *doctable.Row) {
-		r.Version = p.Version
-		r.Run = p.run
-		r.Created = p.rec.Created
-		r.Expires.Store(expires)
-		r.Importance, r.Confidence = p.rec.Importance, p.rec.Confidence
-	})
 }
 
 // change takes the number of the next change.
@@ -571,55 +528,6 @@ func (tx *Tx) logUnseen() {
 	tx.change()
 	tx.log = append(tx.log, byte(layout.LogMove), 0)
 }
-
-// number is the number of a name, newly given if it has none.
-func (tx *Tx) number(k layout.Name) (uint32, error) {
-	num, ok, err := tx.state.Lookup(k)
-	if ok && err == nil && k.Class == layout.NameOwner {
-		err = tx.db.refuseErased(num)
-	}
-	if !ok && err == nil {
-		if err = tx.db.takes(k); err == nil {
-			num, err = tx.newNumber(k, nil)
-		}
-	}
-	if err == nil && k.Class == layout.NameOwner {
-		tx.concerns(num)
-	}
-	return num, err
-}
-
-func (tx *Tx) newNumber(k layout.Name, extra []byte) (uint32, error) {
-	tx.next.Names[k.Class]++
-	num := tx.next.Names[k.Class]
-	tx.own.Names[k] = num
-	key := tx.state.Keys.Name(k.Class, k.Text)
-	return num, tx.set(key, layout.EncodeName(key, num, k.Text, extra))
-}
-
-// at is the visible version of a memory, false if there is none.
-func (tx *Tx) at(seq uint64) (live, bool) {
-	if tx.writes != nil {
-		if p := tx.pend[seq]; p != nil {
-			return live{p.Version, p.doc, p.expires}, !p.dead
-		}
-	}
-	doc := tx.db.tables.Docs.At(seq, tx.state.LSN)
-	if doc == doctable.None {
-		return live{}, false
-	}
-	r := tx.db.tables.Docs.Row(doc)
-	return live{r.Version, doc, r.Expires.Load()}, true
-}
-
-// live is a version that a transaction sees.
-type live struct {
-	layout.Version
-	doc     uint32
-	expires int64
-}
-
-func (l live) expired(now int64) bool { return l.expires != 0 && l.expires <= now }
 
 // logRecord tells what the commit did. docs/format/log.md describes it.
 func (tx *Tx) logRecord() []byte {
@@ -662,18 +570,4 @@ func (tx *Tx) readable() (kv.Reader, error) {
 	plain := tx.batch
 	tx.batch, tx.searchable = indexed, true
 	return store.Batch{Batch: indexed}, plain.Close()
-}
-
-func (tx *Tx) logVersioned(op layout.LogOp, v layout.Version, before *layout.Version) {
-	tx.concerns(v.Owner)
-	tx.log = append(tx.log, byte(op))
-	tx.log = binary.AppendUvarint(tx.log, uint64(v.Owner))
-	tx.log = binary.AppendUvarint(tx.log, v.Seq)
-	if op != layout.LogDelete {
-		tx.log = binary.AppendUvarint(tx.log, uint64(v.Change))
-	}
-	if before != nil {
-		tx.log = binary.AppendUvarint(tx.log, before.Born)
-		tx.log = binary.AppendUvarint(tx.log, uint64(before.Change))
-	}
 }

@@ -25,12 +25,6 @@ func (tx *Tx) setEncoded(key []byte, encode func(dst []byte) []byte) error {
 	return tx.set(key, value)
 }
 
-// setListed writes an empty key of a kind whose prefixes are remembered.
-func (tx *Tx) setListed(key []byte) error {
-	tx.db.writer.written.add(tx.state.Keys.Listed(key))
-	return tx.set(key, nil)
-}
-
 func (tx *Tx) del(key []byte) error {
 	return tx.wrote(tx.batch.Delete(key, nil))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/erasure"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -194,7 +195,7 @@ func (db *DB) DeleteUser(ctx context.Context, user string) (UserDeleted, error) 
 	if err := db.deleteLiving(ctx, user, owners, d.Deleted); err != nil {
 		return d, err
 	}
-	left, err := db.eraseDead(ctx, &whose{owners: owners}, d.Deleted)
+	left, err := db.eraseDead(ctx, erasure.Of(owners), d.Deleted)
 	if err != nil {
 		return d, err
 	}
@@ -208,7 +209,7 @@ func (db *DB) DeleteUser(ctx context.Context, user string) (UserDeleted, error) 
 func (db *DB) deleteLiving(ctx context.Context, user string, owners map[uint32]bool, deleted map[string]int64) error {
 	var all []scope.Owner
 	err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
-		err := tx.eachOwner(ctx, func(number uint32, o scope.Owner) {
+		err := tx.reader().EachOwner(ctx, func(number uint32, o scope.Owner) {
 			if o.User == user {
 				all, owners[number] = append(all, o), true
 			}
@@ -241,7 +242,7 @@ func (db *DB) deleteLiving(ctx context.Context, user string, owners map[uint32]b
 
 // eraseDead removes what the trash and the history keep of owners, and returns how many of their
 // memories stay: those that somebody may still read.
-func (db *DB) eraseDead(ctx context.Context, of *whose, deleted map[string]int64) (left int, err error) {
+func (db *DB) eraseDead(ctx context.Context, of *erasure.Whose, deleted map[string]int64) (left int, err error) {
 	if err := db.awaitOlder(ctx, db.LSN()); err != nil {
 		return 0, err
 	}
@@ -259,7 +260,7 @@ func (db *DB) eraseDead(ctx context.Context, of *whose, deleted map[string]int64
 type deadErased struct{ events, left, living int }
 
 // eraseDeadIn removes what the trash keeps, and what has died of the records in some spans.
-func (db *DB) eraseDeadIn(ctx context.Context, of *whose, spans [][2][]byte) (n deadErased, err error) {
+func (db *DB) eraseDeadIn(ctx context.Context, of *erasure.Whose, spans [][2][]byte) (n deadErased, err error) {
 	if err := db.cleanDead(ctx); err != nil {
 		return n, err
 	}
@@ -290,8 +291,8 @@ func (db *DB) cleanDead(ctx context.Context) error {
 
 // eraseTrash takes the memories of owners out of the trash. The trash of an LSN stays, without
 // them: an Undo finds by it what the same consolidation took before.
-func (db *DB) eraseTrash(ctx context.Context, of *whose) error {
-	theirs := func(x policy.Trashed) bool { return of.has(x.Owner, x.Seq) }
+func (db *DB) eraseTrash(ctx context.Context, of *erasure.Whose) error {
+	theirs := func(x policy.Trashed) bool { return of.Has(x.Owner, x.Seq) }
 	var lsns []uint64
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		return policy.EachTrash((*partTx)(tx), func(t policy.Trash) error {
@@ -310,11 +311,11 @@ func (db *DB) eraseTrash(ctx context.Context, of *whose) error {
 	return err
 }
 
-func (db *DB) eraseTrashOf(ctx context.Context, lsn uint64, of *whose) error {
+func (db *DB) eraseTrashOf(ctx context.Context, lsn uint64, of *erasure.Whose) error {
 	var gone policy.Trash
 	err := db.view(ctx, nil, func(tx *Tx) error {
 		t, _, err := policy.TrashOf((*partTx)(tx), lsn)
-		gone.Things = slices.DeleteFunc(t.Things, func(x policy.Trashed) bool { return !of.has(x.Owner, x.Seq) })
+		gone.Things = slices.DeleteFunc(t.Things, func(x policy.Trashed) bool { return !of.Has(x.Owner, x.Seq) })
 		return err
 	})
 	if err != nil {
@@ -331,8 +332,8 @@ func (db *DB) eraseTrashOf(ctx context.Context, lsn uint64, of *whose) error {
 		if err := tx.needToFree(doingDeleteUser, policy.TrashBytes(len(t.Things)+len(t.Heirs))); err != nil {
 			return err
 		}
-		t.Things = slices.DeleteFunc(t.Things, func(x policy.Trashed) bool { return of.has(x.Owner, x.Seq) })
-		t.Heirs = slices.DeleteFunc(t.Heirs, func(h policy.Heir) bool { return of.has(h.Owner, h.Seq) })
+		t.Things = slices.DeleteFunc(t.Things, func(x policy.Trashed) bool { return of.Has(x.Owner, x.Seq) })
+		t.Heirs = slices.DeleteFunc(t.Heirs, func(h policy.Heir) bool { return of.Has(h.Owner, h.Seq) })
 		if err := tx.emptyInGraph(gone.Things); err != nil {
 			return tx.breaks(err)
 		}
@@ -341,7 +342,7 @@ func (db *DB) eraseTrashOf(ctx context.Context, lsn uint64, of *whose) error {
 }
 
 // erasePage removes what may go of owners from a page of records.
-func (db *DB) erasePage(ctx context.Context, lower, upper []byte, of *whose) (*forgetting, error) {
+func (db *DB) erasePage(ctx context.Context, lower, upper []byte, of *erasure.Whose) (*forgetting, error) {
 	if err := db.janitor.rest(ctx); err != nil {
 		return nil, err
 	}

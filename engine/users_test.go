@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/erasure"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys/crashfs"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
@@ -103,7 +104,7 @@ func secrets(t *testing.T, db *DB, user string) (n int) {
 	t.Helper()
 	owners := map[uint32]bool{}
 	noError(t, db.View(t.Context(), func(tx *Tx) error {
-		return tx.eachOwner(t.Context(), func(number uint32, o memory.Owner) { owners[number] = o.User == user })
+		return tx.reader().EachOwner(t.Context(), func(number uint32, o memory.Owner) { owners[number] = o.User == user })
 	}))
 	lower, upper := db.keys().Span(layout.KindRecord)
 	noError(t, kv.Scan(db.store, lower, upper, func(key, value []byte) error {
@@ -212,7 +213,7 @@ func TestDeleteUserBesideStores(t *testing.T) {
 	for _, m.Text = range []string{"one", "two", "three"} {
 		noError(t, second(db.Memories().Store(t.Context(), m, &memory.StoreOptions{Upsert: true})))
 	}
-	left, err := db.eraseDead(t.Context(), &whose{owners: owners}, deleted)
+	left, err := db.eraseDead(t.Context(), erasure.Of(owners), deleted)
 	if err != nil || left != 0 || deleted["history"] != 2 {
 		t.Errorf("%d are left, %v deleted, %v", left, deleted, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -61,7 +62,7 @@ func (tx *Tx) CreateSpace(c SpaceConfig) error {
 	if err != nil {
 		return err
 	}
-	if s := tx.space(c.Name); s != nil {
+	if s := tx.reader().Space(c.Name); s != nil {
 		return c.same(s)
 	}
 	if err := tx.maySpace(doingSpace); err != nil {
@@ -127,41 +128,31 @@ func (tx *Tx) newSpace(c *SpaceConfig, metric hnsw.Metric) (*spaces.Space, error
 		return nil, err
 	}
 	s.Base = c.Base
-	if _, err := tx.newNumber(layout.Name{Class: layout.NameSpace, Text: c.Name}, s.Encode()); err != nil {
+	if _, err := tx.rec.NewNumber(layout.Name{Class: layout.NameSpace, Text: c.Name}, s.Encode()); err != nil {
 		return nil, err
 	}
 	s.Born = tx.state.LSN
-	tx.spaces[c.Name] = s
+	tx.versions.Spaces[c.Name] = s
 	return s, nil
 }
 
 // showVectors adds a version's vectors to the indexes, and lets it keep those of
 // the version before.
-func (db *DB) showVectors(p *pendingVersion) error {
-	for name, vec := range p.vectors {
+func (db *DB) showVectors(p *records.Pending) error {
+	for name, vec := range p.Vectors {
 		s := db.spaces.Named(name)
-		if err := s.Add(p.doc, p.broughtBy(s.Num), vec); err != nil {
+		if err := s.Add(p.Doc, p.BroughtBy(s.Num), vec); err != nil {
 			return fault.Within("index a vector of the space "+name, err)
 		}
 		db.spaces.Linker.Stored(s)
 	}
-	for _, num := range p.keeps {
+	for _, num := range p.Keeps {
 		s := db.spaces.Numbered(num)
-		if slot, ok := s.Slot(p.inherits); ok {
-			s.SetSlot(p.doc, slot)
+		if slot, ok := s.Slot(p.Inherits); ok {
+			s.SetSlot(p.Doc, slot)
 		}
 	}
 	return nil
-}
-
-// broughtBy is the version under which the version's vector in a space is stored.
-func (p *pendingVersion) broughtBy(space uint16) layout.Version {
-	for _, ref := range p.rec.Vectors {
-		if ref.Space == space {
-			return ref.Of(p.Version)
-		}
-	}
-	return p.Version
 }
 
 // newSpaces are the spaces of the database, none yet. limits are nil but for tests.

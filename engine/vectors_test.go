@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -401,7 +402,7 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &storeCall{memories: []*prepared{p}, options: &memory.StoreOptions{}, results: make([]memory.Stored, 1)}
+		return &storeCall{memories: []*records.Prepared{p}, options: &memory.StoreOptions{}, results: make([]memory.Stored, 1)}
 	}
 	long, wide := late(vectored("late", 1e20, 0)), late(vectored("late", 1, 2, 3))
 	err = db.Update(ctx, func(tx *Tx) error {

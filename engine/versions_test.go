@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -32,7 +33,7 @@ func checkOnlyLive(t testing.TB, db *DB) {
 			if err != nil {
 				return err
 			}
-			if l, lives := tx.at(v.Seq); !lives || l.Version != v {
+			if l, lives := tx.reader().At(v.Seq); !lives || l.Version != v {
 				if rec.Flags&layout.FlagEmbedded != 0 {
 					t.Errorf("a dead version of memory %s was only embedded, and is there", rec.ID)
 				}
@@ -266,7 +267,7 @@ func TestEmbeddedVersions(t *testing.T) {
 	before := history()
 	janitorDone(t, db)
 	checkOnlyLive(t, db)
-	if after := history(); fmt.Sprint(lengths(after)) != "[2 2 1]" || !sameEvents(after[0], before[0]) || !sameEvents(after[1], before[1]) {
+	if after := history(); fmt.Sprint(lengths(after)) != "[2 2 1]" || !records.SameEvents(after[0], before[0]) || !records.SameEvents(after[1], before[1]) {
 		t.Errorf("histories\n%+v\nwere\n%+v", after, before)
 	}
 	mustCheck(t, db, 2)

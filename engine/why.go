@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/recall"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
@@ -78,11 +79,11 @@ func (y *whying) find(doing string) error {
 	if len(scopes) == 0 {
 		scopes = []memory.Scope{y.q.Scope} // an empty one, with AllScopes, is every one
 	}
-	err := y.tx.living(anyOwner, y.w.ID, func(_ claim, l live, rec *layout.Record) error {
+	err := y.tx.reader().Living(records.AnyOwner, y.w.ID, func(_ records.Claim, l records.Live, rec *layout.Record) error {
 		if rec.ID != y.w.ID || !slices.ContainsFunc(scopes, func(s memory.Scope) bool { return scope.Contains(s, rec.Scope) }) {
 			return nil
 		}
-		y.doc, y.rec = l.doc, rec
+		y.doc, y.rec = l.Doc, rec
 		owners++
 		return nil
 	})
@@ -90,7 +91,7 @@ func (y *whying) find(doing string) error {
 	case err != nil:
 		return store.Error(doing, err)
 	case owners > 1:
-		return ambiguous(doing, owners)
+		return records.Ambiguous(doing, owners)
 	case owners == 0:
 		return y.gone(doing, scopes)
 	}
@@ -108,7 +109,7 @@ func (y *whying) find(doing string) error {
 func (y *whying) gone(doing string, scopes []memory.Scope) error {
 	var last *memory.HistoryEntry
 	for _, s := range scopes {
-		entries, err := y.tx.history(doing, s, memory.Lack{}, y.w.ID)
+		entries, err := y.tx.reader().History(doing, s, memory.Lack{}, y.w.ID)
 		switch {
 		case errors.Is(err, fault.ErrNotFound):
 			continue

@@ -100,10 +100,12 @@ var law = map[string]row{
 	"internal/state":           {floor: states, hidden: true, outside: []string{roaring}},
 	"internal/state/statetest": {floor: vectors, hidden: true, forTests: true},
 	"internal/spaces":          {floor: vectors, hidden: true, outside: []string{pebble, roaring, xxh3}},
+	"internal/records":         {floor: selections, hidden: true, outside: []string{"github.com/google/uuid", xxh3}},
 	"internal/selection":       {floor: selections, hidden: true, outside: []string{roaring}},
+	"internal/erasure":         {floor: rankings, hidden: true, outside: []string{xxh3}},
 	"internal/recall":          {floor: rankings, hidden: true, outside: []string{roaring}},
 
-	"internal/backups":    {floor: works, hidden: true},
+	"internal/backups":    {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 	"internal/changefeed": {floor: works, hidden: true},
 
 	"internal/replication": {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},

@@ -37,6 +37,8 @@ type testHost struct {
 
 func (h *testHost) ID() string          { return "b6c1f1a2-3d8e-4b46-9f0c-2a54c1d6e7f8" }
 func (h *testHost) Logged() bool        { return h.logged }
+func (h *testHost) Dir() string         { return "db" }
+func (h *testHost) Kinds() []byte       { return nil }
 func (h *testHost) Store() *store.Store { return h.store }
 func (h *testHost) Keys() *layout.Keys  { return h.keys }
 func (h *testHost) Now() time.Time      { return time.Now() }

@@ -1,3 +1,6 @@
-// Package backups keeps a database a second time: it sends what the database writes to archives, and begins again
-// from a base where an archive has missed something.
+// Package backups keeps a database a second time, and makes a database of what was kept.
+//
+// Archives receive what the database writes, as it writes it. A Copier copies a whole database into a repository or an
+// archive file of package backup. Restore makes a database of a copy, of what an archive has behind it, or of both, up
+// to an LSN or a time.
 package backups

@@ -388,3 +388,10 @@ func (t *Table) Access(seq uint64) layout.Access {
 	}
 	return layout.Access{Count: s.Count.Load(), Last: s.Accessed.Load()}
 }
+
+// See moves the time of the newest access forward.
+func (s *Memory) See(at int64) {
+	for last := s.Accessed.Load(); last < at && !s.Accessed.CompareAndSwap(last, at); {
+		last = s.Accessed.Load()
+	}
+}

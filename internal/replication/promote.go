@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
@@ -115,19 +113,8 @@ func lastOf(h Host, f vfs.FS, dir string, id *place.Identity) (lsn uint64, err e
 			return 0, err
 		}
 	}
-	keys, err := layout.NewKeys(id.HashSeed)
+	keys, err := shipping.Keys(of.store, id.HashSeed)
 	if err != nil {
-		return 0, err
-	}
-	b, closer, err := of.store.Get(layout.GenerationsKey)
-	if err != nil {
-		return 0, store.Error("read the generations", err)
-	}
-	generations := bytes.Clone(b)
-	if err := closer.Close(); err != nil {
-		return 0, err
-	}
-	if err := keys.DecodeGenerations(generations); err != nil {
 		return 0, err
 	}
 	snap := of.store.NewSnapshot()

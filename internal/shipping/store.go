@@ -9,6 +9,20 @@ import (
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
+// Keys are the keys of a database with a hash seed and kinds of keys beside those of memories, in the generations that a
+// state has.
+func Keys(r kv.Reader, seed uint64, beside ...byte) (*layout.Keys, error) {
+	keys, err := layout.NewKeys(seed, beside...)
+	if err != nil {
+		return nil, err
+	}
+	table, closer, err := r.Get(layout.GenerationsKey)
+	if err != nil {
+		return nil, store.Error("read the generations", err)
+	}
+	return keys, errors.Join(keys.DecodeGenerations(table), closer.Close())
+}
+
 // Newest is the newest commit of a state, the zero commit if it has none.
 func Newest(keys *layout.Keys, r kv.Reader) (c store.Commit, err error) {
 	it, err := r.Iter(keys.Span(layout.KindLog))

@@ -37,6 +37,8 @@ type Tables struct {
 	NewestKeys  atomic.Pointer[layout.Keys]
 	// Damages are what of the database is known to be lost or unreadable.
 	Damages *store.Damages
+	// Behind is the first key behind the block that keeps a key from being read.
+	Behind func(key []byte) []byte
 	// Columns has filters use the columns of numbers whatever the size of the set.
 	Columns bool
 }
@@ -89,6 +91,18 @@ func (s *State) Without(err error) error {
 	s.Damages.Met(err)
 	s.Lose(err)
 	return nil
+}
+
+// Scan visits the keys of a range. A reader that goes on without what cannot be read is led around damaged blocks, and
+// its visits may fail for the same reason.
+func (s *State) Scan(lower, upper []byte, visit func(key, value []byte) error) error {
+	if s.Lose == nil {
+		return kv.Scan(s.Reader, lower, upper, visit)
+	}
+	return store.ScanAround(s.Reader, lower, upper, func(key, value []byte) error { return s.Without(visit(key, value)) }, func(from []byte, err error) ([]byte, error) {
+		s.Lose(store.Error("read the store", err))
+		return s.Behind(from), nil
+	})
 }
 
 // TextError says what is to be done about an error of the text index.

@@ -22,7 +22,7 @@ type World struct {
 	Tables state.Tables
 	t      testing.TB
 	keys   *layout.Keys
-	values values
+	values Values
 	lsn    uint64
 	names  uint32
 }
@@ -34,7 +34,7 @@ func New(t testing.TB) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &World{t: t, keys: keys, values: values{}}
+	w := &World{t: t, keys: keys, values: Values{}}
 	w.Tables.Names, w.Tables.Fields, w.Tables.Ageing = state.NewNames(), state.NewFields(), policy.NewPart()
 	w.Tables.Words.Analyzer.Store(analysis.NewAuto())
 	w.Tables.Words.Unit = 1
@@ -106,11 +106,11 @@ func (w *World) number(class layout.NameClass, name string) uint32 {
 	return w.names
 }
 
-// values are a store in RAM.
-type values map[string][]byte
+// Values are a store in RAM.
+type Values map[string][]byte
 
 // Get is that of [kv.Reader].
-func (v values) Get(key []byte) ([]byte, io.Closer, error) {
+func (v Values) Get(key []byte) ([]byte, io.Closer, error) {
 	b, ok := v[string(key)]
 	if !ok {
 		return nil, nil, kv.ErrNotFound
@@ -119,7 +119,7 @@ func (v values) Get(key []byte) ([]byte, io.Closer, error) {
 }
 
 // Iter is that of [kv.Reader].
-func (v values) Iter(lower, upper []byte) (kv.Iterator, error) {
+func (v Values) Iter(lower, upper []byte) (kv.Iterator, error) {
 	it := &iterator{values: v, at: -1}
 	for _, k := range slices.Sorted(maps.Keys(v)) {
 		if k >= string(lower) && (upper == nil || k < string(upper)) {
@@ -130,7 +130,7 @@ func (v values) Iter(lower, upper []byte) (kv.Iterator, error) {
 }
 
 type iterator struct {
-	values values
+	values Values
 	keys   []string
 	at     int
 }

@@ -1,17 +1,16 @@
-package engine
+package erasure
 
 import (
 	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/zeebo/xxh3"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 )
 
 // An erasure that ends while nobody waits for it, in the background or in another program, keeps its
@@ -22,19 +21,19 @@ const mostReports = 8
 
 // keptReport is a report under the fingerprint of what was asked for: the names are erased.
 type keptReport struct {
-	Asked  uint32      `json:"asked"`
-	Report EraseReport `json:"report"`
+	Asked  uint32 `json:"asked"`
+	Report Report `json:"report"`
 }
 
-// fingerprint is two bytes of a hash of what is asked for, and never 0. So many names have the same one
+// Fingerprint is two bytes of a hash of what is asked for, and never 0. So many names have the same one
 // that it tells none of them.
-func (q *EraseQuery) fingerprint() uint32 {
+func (q *Query) Fingerprint() uint32 {
 	b, _ := json.Marshal([]string{q.User, q.Agent, q.ID}) // strings have JSON
 	return 1<<16 | uint32(xxh3.Hash(b)&0xffff)
 }
 
 // reports are those that are kept, the newest last.
-func (db *DB) reports(r kv.Reader) (all []keptReport, err error) {
+func reports(r kv.Reader) (all []keptReport, err error) {
 	b, closer, err := r.Get(layout.ErasedKey)
 	if errors.Is(err, kv.ErrNotFound) {
 		return nil, nil
@@ -49,36 +48,32 @@ func (db *DB) reports(r kv.Reader) (all []keptReport, err error) {
 	return all, nil
 }
 
-// keepReport adds the report of an erasure that is done.
-func (db *DB) keepReport(b *pebble.Batch, e *erasure, began time.Time) error {
-	all, err := db.reports(db.store)
+// Keep returns the reports that are kept, with that of an erasure that is done.
+func (e *Erasure) Keep(r kv.Reader, report Report) ([]byte, error) {
+	all, err := reports(r)
 	if err != nil {
 		all = nil // it is written over
 	}
-	all = append(all, keptReport{e.Asked, db.erasedReport(e, began)})
-	value, err := json.Marshal(all[max(0, len(all)-mostReports):])
-	if err != nil {
-		return err
-	}
-	return b.Set(layout.ErasedKey, value, nil)
+	all = append(all, keptReport{e.Asked, report})
+	return json.Marshal(all[max(0, len(all)-mostReports):])
 }
 
-// endedErasure is the report of the newest erasure of the same that has ended.
-func (db *DB) endedErasure(q *EraseQuery) (r EraseReport, ended bool, err error) {
-	all, err := db.reports(db.store)
+// Ended is the report of the newest erasure of the same that has ended.
+func (q *Query) Ended(from kv.Reader) (r Report, ended bool, err error) {
+	all, err := reports(from)
 	for _, kept := range slices.Backward(all) {
-		if kept.Asked == q.fingerprint() {
+		if kept.Asked == q.Fingerprint() {
 			return kept.Report, true, nil
 		}
 	}
 	return r, false, err
 }
 
-// closeReports takes the names out of the reports that are kept: a later erasure may be of these.
-func (tx *Tx) closeReports() error {
-	all, err := tx.db.reports(tx.state.Reader)
+// CloseReports takes the names out of the reports that are kept: a later erasure may be of these.
+func CloseReports(w *records.Writer) error {
+	all, err := reports(w.Reader)
 	if err != nil {
-		return tx.del(layout.ErasedKey)
+		return w.Delete(layout.ErasedKey)
 	}
 	changed := false
 	for i := range all {
@@ -95,7 +90,7 @@ func (tx *Tx) closeReports() error {
 	if err != nil {
 		return err
 	}
-	return tx.set(layout.ErasedKey, value)
+	return w.Set(layout.ErasedKey, value)
 }
 
 var closedKept = Kept{What: "a list of then", Why: "it was removed by a later erasure, since it had names"}

@@ -1,7 +1,8 @@
-package engine
+package records
 
 import (
 	"context"
+	"errors"
 	"math/bits"
 	"sync"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
-// written remembers which prefixes of dedup and ID keys were ever written, so that
+// Seen remembers which prefixes of dedup and ID keys were ever written, so that
 // a store of something new, the usual case, need not look for it: a search through
 // the memtables and levels costs more than the rest of the look-ups. It holds 32
 // bits of a hash for each, and may be wrong in one direction only: of what it does
@@ -19,90 +20,87 @@ import (
 //
 // It is filled in the background when the database is opened, and knows nothing
 // for certain until then. Keys that are deleted stay known until it is filled anew.
-type written struct {
+type Seen struct {
 	mu     sync.Mutex
 	ready  bool
 	filled int // how many prefixes it knew when it was filled last
-	shards [writtenShards]hashSet
+	shards [seenShards]hashSet
 }
 
 const (
-	// writtenShards keeps the growing of one of them short.
-	writtenShards = 256
-	// writtenStep is how many keys are read for one hold of the lock.
-	writtenStep = 1 << 10
+	// seenShards keeps the growing of one of them short.
+	seenShards = 256
+	// seenStep is how many keys are read for one hold of the lock.
+	seenStep = 1 << 10
 )
 
-func (w *written) add(prefix []byte) {
+// Add notes that a key with the prefix is written.
+func (s *Seen) Add(prefix []byte) {
 	h := xxh3.Hash(prefix)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.shards[h%writtenShards].add(uint32(h >> 32))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shards[h%seenShards].add(uint32(h >> 32))
 }
 
-// mayHold is false where no key begins with the prefix.
-func (w *written) mayHold(prefix []byte) bool {
+// MayHold is false where no key begins with the prefix.
+func (s *Seen) MayHold(prefix []byte) bool {
 	h := xxh3.Hash(prefix)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return !w.ready || w.shards[h%writtenShards].has(uint32(h>>32))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.ready || s.shards[h%seenShards].has(uint32(h>>32))
 }
 
-func (w *written) bytes() (n int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for i := range w.shards {
-		n += 4 * int64(len(w.shards[i].slots))
+// Bytes is what it takes in RAM.
+func (s *Seen) Bytes() (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.shards {
+		n += 4 * int64(len(s.shards[i].slots))
 	}
 	return n
 }
 
-// len is how many prefixes it knows, and knew when it was filled last; 0 while it is filled.
-func (w *written) len() (known, filled int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.ready {
+// Len is how many prefixes it knows, and knew when it was filled last; 0 while it is filled.
+func (s *Seen) Len() (known, filled int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ready {
 		return 0, 0
 	}
-	return w.count(), w.filled
+	return s.count(), s.filled
 }
 
 // count is how many prefixes it knows. mu is held.
-func (w *written) count() (n int) {
-	for i := range w.shards {
-		n += w.shards[i].n
+func (s *Seen) count() (n int) {
+	for i := range s.shards {
+		n += s.shards[i].n
 	}
 	return n
 }
 
-// clear forgets all, until it is filled.
-func (w *written) clear() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ready, w.shards = false, [writtenShards]hashSet{}
+// Clear forgets all, until it is filled.
+func (s *Seen) Clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready, s.shards = false, [seenShards]hashSet{}
 }
 
-// fill reads the keys that were there when the database was opened. What is
-// written meanwhile is added by whoever writes it.
-func (db *DB) fillWritten(ctx context.Context, snap store.Snapshot) (err error) {
-	defer func() {
-		if cerr := snap.Close(); err == nil {
-			err = cerr
-		}
-	}()
+// Fill reads the keys that were there when the database was opened, and closes the snapshot. What is written
+// meanwhile is added by whoever writes it.
+func (s *Seen) Fill(ctx context.Context, snap store.Snapshot, ks *layout.Keys) (err error) {
+	defer func() { err = errors.Join(err, snap.Close()) }()
 	for _, kind := range []byte{layout.KindDedup, layout.KindID} {
-		if err := db.writer.written.read(ctx, snap, db.keys(), kind); err != nil {
+		if err := s.read(ctx, snap, ks, kind); err != nil {
 			return store.Error("read the keys of memories", err)
 		}
 	}
-	w := &db.writer.written
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ready, w.filled = true, w.count()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready, s.filled = true, s.count()
 	return nil
 }
 
-func (w *written) read(ctx context.Context, snap store.Snapshot, ks *layout.Keys, kind byte) (err error) {
+func (s *Seen) read(ctx context.Context, snap store.Snapshot, ks *layout.Keys, kind byte) (err error) {
 	lower, upper := ks.Span(kind)
 	it, err := snap.Iter(lower, upper)
 	if err != nil {
@@ -119,14 +117,14 @@ func (w *written) read(ctx context.Context, snap store.Snapshot, ks *layout.Keys
 			return err
 		}
 		hashes = hashes[:0]
-		for ; ok && len(hashes) < writtenStep; ok = it.Next() {
+		for ; ok && len(hashes) < seenStep; ok = it.Next() {
 			hashes = append(hashes, xxh3.Hash(ks.Listed(it.Key())))
 		}
-		w.mu.Lock()
+		s.mu.Lock()
 		for _, h := range hashes {
-			w.shards[h%writtenShards].add(uint32(h >> 32))
+			s.shards[h%seenShards].add(uint32(h >> 32))
 		}
-		w.mu.Unlock()
+		s.mu.Unlock()
 	}
 	return it.Error()
 }

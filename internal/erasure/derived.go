@@ -1,4 +1,4 @@
-package engine
+package erasure
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -22,8 +23,8 @@ import (
 
 // derivedFrom finds the memories that an erasure follows.
 type derivedFrom struct {
-	tx *Tx
-	e  *erasure
+	st *State
+	e  *Erasure
 	// ids and runs are the IDs and the runs of the erased memories.
 	ids  map[string]bool
 	runs map[string]bool
@@ -40,13 +41,13 @@ type archiveOf struct {
 	id, run string
 }
 
-// follow adds to an erasure of memories what derives from them.
-func (tx *Tx) follow(ctx context.Context, e *erasure) error {
+// Follow adds to an erasure of memories what derives from them.
+func (st *State) Follow(ctx context.Context, e *Erasure) error {
 	if e.seqs == nil {
 		return nil // all of theirs goes
 	}
 	d := &derivedFrom{
-		tx: tx, e: e, ids: map[string]bool{}, runs: map[string]bool{},
+		st: st, e: e, ids: map[string]bool{}, runs: map[string]bool{},
 		merged: map[uint64][]uint64{}, mergedID: map[string][]uint64{}, into: map[uint64]uint64{},
 	}
 	for _, seq := range e.Seqs {
@@ -90,28 +91,28 @@ func (d *derivedFrom) add(seq uint64) (bool, error) {
 // changed it.
 func (d *derivedFrom) know(seq uint64) error {
 	for _, owner := range d.e.Owners {
-		err := d.tx.eachVersion(owner, seq, func(v layout.Version, rec *layout.Record) {
+		err := d.st.eachVersion(owner, seq, func(v layout.Version, rec *layout.Record) {
 			d.ids[rec.ID], d.runs[rec.Scope.Run] = true, true
 			d.e.Commits = append(d.e.Commits, v.Born)
 		})
 		if err != nil {
 			return err
 		}
-		deaths, err := d.tx.deaths(owner, seq)
+		deaths, err := d.st.Deaths(owner, seq)
 		if err != nil {
 			return err
 		}
 		for i := range deaths {
-			d.e.Commits = append(d.e.Commits, deaths[i].at.Born)
+			d.e.Commits = append(d.e.Commits, deaths[i].Where.Born)
 		}
 	}
 	return nil
 }
 
 // eachVersion visits the versions of a memory. What cannot be read, check reports.
-func (tx *Tx) eachVersion(owner uint32, seq uint64, visit func(layout.Version, *layout.Record)) error {
-	prefix := tx.state.Keys.Records(owner, seq)
-	return kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+func (st *State) eachVersion(owner uint32, seq uint64, visit func(layout.Version, *layout.Record)) error {
+	prefix := st.Keys.Records(owner, seq)
+	return kv.Scan(st.Reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if rec, err := layout.DecodeRecord(value); ok && err == nil {
 			visit(v, rec)
@@ -123,8 +124,8 @@ func (tx *Tx) eachVersion(owner uint32, seq uint64, visit func(layout.Version, *
 // readMerges reads which memories of the owners were merged into others.
 func (d *derivedFrom) readMerges(ctx context.Context) error {
 	for _, owner := range d.e.Owners {
-		prefix := binary.BigEndian.AppendUint32(d.tx.state.Keys.Header(layout.KindHistory, 4), owner)
-		err := kv.Scan(d.tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
+		prefix := binary.BigEndian.AppendUint32(d.st.Keys.Header(layout.KindHistory, 4), owner)
+		err := kv.Scan(d.st.Reader, prefix, layout.PrefixEnd(prefix), func(key, value []byte) error {
 			death, err := layout.DecodeDeath(value)
 			if _, _, ok := layout.ParseHistoryKey(key); err != nil || !ok || death.Into == 0 && death.IntoID == "" {
 				return ctx.Err()
@@ -137,14 +138,14 @@ func (d *derivedFrom) readMerges(ctx context.Context) error {
 			return err
 		}
 	}
-	lower, upper := d.tx.state.Keys.Span(layout.KindRange) // deaths that have no entry yet
-	return kv.Scan(d.tx.state.Reader, lower, upper, func(key, value []byte) error {
-		of, err := layout.DecodeRange(d.tx.state.Keys, key, value)
+	lower, upper := d.st.Keys.Span(layout.KindRange) // deaths that have no entry yet
+	return kv.Scan(d.st.Reader, lower, upper, func(key, value []byte) error {
+		of, err := layout.DecodeRange(d.st.Keys, key, value)
 		if err != nil {
 			return ctx.Err() // what cannot be read, check reports
 		}
 		for doc := range of.Into {
-			if r := d.tx.db.tables.Docs.Row(doc); r != nil && r.Died.Load() == of.LSN && d.e.owners[r.Owner] {
+			if r := d.st.Docs.Row(doc); r != nil && r.Died.Load() == of.LSN && d.e.owners[r.Owner] {
 				d.mergedAway(r.Seq, of.CauseOf(doc))
 			}
 		}
@@ -155,7 +156,7 @@ func (d *derivedFrom) readMerges(ctx context.Context) error {
 // mergedAway notes that a memory was merged into another, unless that was undone and it is a memory of
 // its own.
 func (d *derivedFrom) mergedAway(seq uint64, why layout.Cause) {
-	if _, lives := d.tx.at(seq); lives {
+	if _, lives := d.st.At(seq); lives {
 		return
 	}
 	if why.Into == 0 {
@@ -205,8 +206,8 @@ func (d *derivedFrom) grow(ctx context.Context) error {
 // notes the archives.
 func (d *derivedFrom) scan(ctx context.Context) (sourced []uint64, err error) {
 	d.archives = d.archives[:0]
-	lower, upper := d.tx.state.Keys.Span(layout.KindRecord)
-	return sourced, kv.Scan(d.tx.state.Reader, lower, upper, func(key, value []byte) error {
+	lower, upper := d.st.Keys.Span(layout.KindRecord)
+	return sourced, kv.Scan(d.st.Reader, lower, upper, func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok || !d.e.owners[v.Owner] || d.e.seqs[v.Seq] {
 			return ctx.Err()
@@ -230,13 +231,13 @@ func (d *derivedFrom) followSummaries() error {
 	if !slices.ContainsFunc(d.archives, func(a archiveOf) bool { return d.runs[a.run] }) {
 		return nil
 	}
-	texts, err := d.tx.textsOf(d.e)
+	texts, err := d.st.textsOf(d.e)
 	if err != nil {
 		return err
 	}
 	var of sessions.Summarised
 	for _, owner := range d.e.Owners {
-		if of, err = sessions.SummarisedOf((*partTx)(d.tx), owner, d.e.seqs, d.ids); err != nil {
+		if of, err = sessions.SummarisedOf(d.st.Part, owner, d.e.seqs, d.ids); err != nil {
 			return err
 		}
 	}
@@ -259,7 +260,7 @@ func (d *derivedFrom) followSummaries() error {
 			d.e.Archives = append(d.e.Archives, a.seq)
 			what.Why = "a summary with sentences that are erased: it is stored again without them"
 		}
-		d.e.report.Derived = append(d.e.report.Derived, what)
+		d.e.Report.Derived = append(d.e.Report.Derived, what)
 	}
 	return nil
 }
@@ -269,7 +270,7 @@ func (d *derivedFrom) followSummaries() error {
 func (d *derivedFrom) summarises(seq uint64, texts []string) (has, extract bool, err error) {
 	extract = true
 	for _, owner := range d.e.Owners {
-		err := d.tx.eachVersion(owner, seq, func(_ layout.Version, rec *layout.Record) {
+		err := d.st.eachVersion(owner, seq, func(_ layout.Version, rec *layout.Record) {
 			rest, is := sessions.Without(rec.Text, texts)
 			has, extract = has || is && rest != rec.Text, extract && is
 		})
@@ -282,13 +283,13 @@ func (d *derivedFrom) summarises(seq uint64, texts []string) (has, extract bool,
 
 // textsOf are the texts of all versions of the memories that an erasure erases, but for summaries that
 // are stored again.
-func (tx *Tx) textsOf(e *erasure) (texts []string, err error) {
+func (st *State) textsOf(e *Erasure) (texts []string, err error) {
 	for _, seq := range e.Seqs {
 		if slices.Contains(e.Archives, seq) {
 			continue
 		}
 		for _, owner := range e.Owners {
-			err := tx.eachVersion(owner, seq, func(_ layout.Version, rec *layout.Record) { texts = append(texts, rec.Text) })
+			err := st.eachVersion(owner, seq, func(_ layout.Version, rec *layout.Record) { texts = append(texts, rec.Text) })
 			if err != nil {
 				return nil, err
 			}
@@ -300,36 +301,48 @@ func (tx *Tx) textsOf(e *erasure) (texts []string, err error) {
 // survivor reports the memory that an erased one was merged into, and that stays.
 func (d *derivedFrom) survivor(seq uint64) error {
 	into := d.into[seq]
-	l, lives := d.tx.at(into)
+	l, lives := d.st.At(into)
 	if into == 0 || !lives || d.e.seqs[into] {
 		return nil
 	}
-	rec, err := d.tx.state.Record(l.Version)
+	rec, err := d.st.Record(l.Version)
 	if err != nil {
 		return err
 	}
-	d.e.stays = append(d.e.stays, Kept{What: fmt.Sprintf("memory %q", rec.ID), Why: "an erased memory that said the same was merged into it: erase it, too"})
+	d.e.Stays = append(d.e.Stays, Kept{What: fmt.Sprintf("memory %q", rec.ID), Why: "an erased memory that said the same was merged into it: erase it, too"})
 	return nil
 }
 
-// eraseLivingMemories deletes the memories of an erasure that live, and stores the summaries again that
+// graphSizes are how many entities and relations the owners of an erasure have.
+func (st *State) graphSizes(e *Erasure) (entities, relations int64, err error) {
+	for _, owner := range e.Owners {
+		n, m, err := graph.Sizes(st.Part, owner)
+		if err != nil {
+			return 0, 0, err
+		}
+		entities, relations = entities+n, relations+m
+	}
+	return entities, relations, nil
+}
+
+// Delete deletes the memories of an erasure that live, and stores the summaries again that
 // have more than theirs.
-func (tx *Tx) eraseLivingMemories(e *erasure) error {
-	texts, err := tx.textsOf(e)
+func (e *Erasure) Delete(st *State, w *records.Writer, t part.Tx) error {
+	texts, err := st.textsOf(e)
 	if err != nil {
 		return err
 	}
-	entities, relations, err := tx.graphSizes(e)
+	entities, relations, err := st.graphSizes(e)
 	if err != nil {
 		return err
 	}
 	var again []part.NewMemory
 	for _, seq := range e.Seqs {
-		l, lives := tx.at(seq)
+		l, lives := st.At(seq)
 		if !lives || !e.owners[l.Owner] {
 			continue
 		}
-		rec, err := tx.state.Record(l.Version)
+		rec, err := st.Record(l.Version)
 		if err != nil {
 			return err
 		}
@@ -339,31 +352,19 @@ func (tx *Tx) eraseLivingMemories(e *erasure) error {
 				Text: rest, Created: rec.Created, Importance: &rec.Importance, Pinned: rec.Flags&layout.FlagPinned != 0,
 			})
 		}
-		if err := tx.remove(l, rec); err != nil {
+		if err := w.Remove(l, rec); err != nil {
 			return err
 		}
 	}
-	entitiesNow, relationsNow, err := tx.graphSizes(e)
+	entitiesNow, relationsNow, err := st.graphSizes(e)
 	if err != nil {
 		return err
 	}
-	e.erased.Entities, e.erased.Relations = e.erased.Entities+entities-entitiesNow, e.erased.Relations+relations-relationsNow
+	e.Gone.Entities, e.Gone.Relations = e.Gone.Entities+entities-entitiesNow, e.Gone.Relations+relations-relationsNow
 	for i := range again {
-		if _, err := (*partTx)(tx).StoreNew(again[i]); err != nil {
+		if _, err := t.StoreNew(again[i]); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// graphSizes are how many entities and relations the owners of an erasure have.
-func (tx *Tx) graphSizes(e *erasure) (entities, relations int64, err error) {
-	for _, owner := range e.Owners {
-		n, m, err := graph.Sizes((*partTx)(tx), owner)
-		if err != nil {
-			return 0, 0, err
-		}
-		entities, relations = entities+n, relations+m
-	}
-	return entities, relations, nil
 }

@@ -1,4 +1,4 @@
-package engine
+package erasure
 
 import (
 	"cmp"
@@ -13,7 +13,9 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/needles"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/sessions"
 )
@@ -34,14 +36,14 @@ var saidKeys = map[string]bool{
 	"metadata": true, "parts": true, "tool_calls": true, "id": true, "target": true, "session": true, "channel": true,
 }
 
-// gather reads the texts and names of what is going to be erased.
-func (tx *Tx) gather(ctx context.Context, e *erasure) error {
+// Gather reads the texts and names of what is going to be erased.
+func (st *State) Gather(ctx context.Context, e *Erasure) error {
 	e.passages = needles.NewPassages(mostPassages)
-	for _, span := range tx.db.recordSpans(e) {
-		err := kv.Scan(tx.state.Reader, span[0], span[1], func(key, value []byte) error {
+	for _, span := range e.RecordSpans(st.Keys) {
+		err := kv.Scan(st.Reader, span[0], span[1], func(key, value []byte) error {
 			v, ok := layout.ParseRecordKey(key)
 			rec, err := layout.DecodeRecord(value)
-			if err != nil || !ok || !e.has(v.Owner, v.Seq) || slices.Contains(e.Archives, v.Seq) {
+			if err != nil || !ok || !e.Has(v.Owner, v.Seq) || slices.Contains(e.Archives, v.Seq) {
 				return ctx.Err() // what cannot be read, check reports
 			}
 			e.passages.Text(strings.TrimPrefix(rec.Text, sessions.ExtractHead))
@@ -63,11 +65,11 @@ func (tx *Tx) gather(ctx context.Context, e *erasure) error {
 		}
 	}
 	if e.seqs == nil {
-		return tx.gatherOwners(ctx, e)
+		return st.gatherOwners(ctx, e)
 	}
 	for _, owner := range e.Owners {
 		for _, seq := range e.Seqs {
-			names, err := graph.NamesOf((*partTx)(tx), owner, seq)
+			names, err := graph.NamesOf(st.Part, owner, seq)
 			if err != nil {
 				return err
 			}
@@ -80,9 +82,9 @@ func (tx *Tx) gather(ctx context.Context, e *erasure) error {
 }
 
 // gatherOwners reads what owners have beside memories, as an export has it.
-func (tx *Tx) gatherOwners(ctx context.Context, e *erasure) error {
-	for _, o := range e.names {
-		err := tx.Lines(o.Scope(), func(error) {}, func(l Line) error {
+func (st *State) gatherOwners(ctx context.Context, e *Erasure) error {
+	for _, o := range e.Names {
+		err := st.Lines(o.Scope(), func(error) {}, func(l part.Line) error {
 			b, err := json.Marshal(l)
 			if l.Owner() == o && err == nil {
 				gatherJSON(e.passages, b)
@@ -130,21 +132,21 @@ type erasedPlace struct {
 	id   string // of a memory of the same owner
 }
 
-// search looks for the erased texts and names in all files, and returns what has them.
-func (db *DB) search(ctx context.Context, e *erasure) (kept []Kept, err error) {
+// Search looks for the erased texts and names in all files, and returns what has them.
+func (e *Erasure) Search(ctx context.Context, st *store.Store, parts []part.Part) (kept []Kept, err error) {
 	if e.passages == nil {
 		return []Kept{{
 			What: "what was erased before the program was interrupted",
 			Why:  "its texts are gone, so the files could not be searched for them: erase it again to see that nothing is left",
 		}}, nil
 	}
-	for _, name := range e.goneNames {
+	for _, name := range e.GoneNames {
 		e.passages.Name(name)
 	}
 	found := map[erasedPlace]int{}
 	raw, explained := map[string]bool{}, map[string]bool{}
 	seen := map[string]bool{} // keys, which tables and logs may have several times
-	unread, err := db.store.Search(ctx, func(file string, key, b []byte) {
+	unread, err := st.Search(ctx, func(file string, key, b []byte) {
 		if ctx.Err() != nil || !e.passages.In(b) {
 			return
 		}
@@ -156,23 +158,23 @@ func (db *DB) search(ctx context.Context, e *erasure) (kept []Kept, err error) {
 			return
 		}
 		seen[string(key)] = true
-		found[db.placeOf(e, key, b)]++
+		found[e.placeOf(parts, key, b)]++
 	})
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return nil, err
 	}
-	return db.keptIn(found, raw, explained, append(unread, e.unsearched()...)), nil
+	return keptIn(st.FS.PathBase, found, raw, explained, append(unread, e.unsearched()...)), nil
 }
 
 // unsearched says what was not searched for.
-func (e *erasure) unsearched() (why []string) {
+func (e *Erasure) unsearched() (why []string) {
 	if e.passages.Full() {
 		why = append(why, fmt.Sprintf("all but the first %d sentences and names", mostPassages))
 	}
 	return why
 }
 
-func (db *DB) keptIn(found map[erasedPlace]int, raw, explained map[string]bool, unread []string) (kept []Kept) {
+func keptIn(base func(string) string, found map[erasedPlace]int, raw, explained map[string]bool, unread []string) (kept []Kept) {
 	const why = "others say the same, or have a name in common, and did not get it from what is erased"
 	more := 0
 	for _, p := range slices.SortedFunc(maps.Keys(found), func(a, b erasedPlace) int {
@@ -191,7 +193,7 @@ func (db *DB) keptIn(found map[erasedPlace]int, raw, explained map[string]bool, 
 		kept = append(kept, Kept{What: fmt.Sprintf("%d more memories", more), Why: why})
 	}
 	for _, file := range slices.Sorted(maps.Keys(raw)) {
-		if !explained[file] && !setAside(db.store.FS.PathBase(file)) {
+		if !explained[file] && !SetAside(base(file)) {
 			kept = append(kept, Kept{What: "file " + file, Why: "it has something that is erased: run compact"})
 		}
 	}
@@ -202,7 +204,7 @@ func (db *DB) keptIn(found map[erasedPlace]int, raw, explained map[string]bool, 
 }
 
 // placeOf says whose an entry of the store is.
-func (db *DB) placeOf(e *erasure, key, value []byte) erasedPlace {
+func (e *Erasure) placeOf(parts []part.Part, key, value []byte) erasedPlace {
 	if key[0] == layout.KindRecord {
 		v, ok := layout.ParseRecordKey(key)
 		if rec, err := layout.DecodeRecord(value); ok && err == nil && e.owners[v.Owner] {
@@ -210,7 +212,7 @@ func (db *DB) placeOf(e *erasure, key, value []byte) erasedPlace {
 		}
 		return erasedPlace{what: "memories of others"}
 	}
-	for _, p := range db.parts {
+	for _, p := range parts {
 		for _, kind := range p.Kinds() {
 			if byte(kind) == key[0] {
 				return erasedPlace{what: "keys of the " + p.Name()}
@@ -226,8 +228,8 @@ func (db *DB) placeOf(e *erasure, key, value []byte) erasedPlace {
 	return erasedPlace{what: "keys of the index"}
 }
 
-// ownerNames are the names of users and agents of some owners.
-func ownerNames(names []layout.Name) (all []string) {
+// OwnerNames are the names of users and agents of some owners.
+func OwnerNames(names []layout.Name) (all []string) {
 	for _, k := range names {
 		if k.Class == layout.NameUser || k.Class == layout.NameAgent || k.Class == layout.NameRun {
 			all = append(all, k.Text)

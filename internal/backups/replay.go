@@ -1,4 +1,4 @@
-package engine
+package backups
 
 import (
 	"context"
@@ -225,8 +225,7 @@ func (re *restoring) forward(ctx context.Context, made string) (err error) {
 	if re.log == nil {
 		return nil
 	}
-	db, _ := newDB(made, &Options{}, &tuning{fs: re.fs})
-	st := db.store
+	st := re.maker.NewStore(re.fs, made)
 	if err := st.Open(re.backup != nil, store.Timeline(re.of)); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package engine
+package backups
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/wal"
 	"github.com/seed-7aedc3ff/memdb/wal/folder"
 )
@@ -60,30 +59,16 @@ type RestoreReport struct {
 	Short *wal.ShortError
 }
 
-// Restore makes a database in the folder dir, which must not exist, of a backup in repo: a
-// repository or an archive (see package backup). Each file is proven by its hash while it is
-// copied, and the database is opened once before it gets its name. It is built in a folder beside
-// dir with ".restoring" at the end of its name, so that an interrupted Restore leaves nothing that
-// opens as a database; the next one begins again.
-//
-// The database is as it was at the LSN of the backup, and keeps its ID. It begins a new timeline:
-// its next commits have LSNs that other commits may have had before.
-//
-// Restore returns ErrExists where dir exists, ErrNotFound for a backup that is not there,
-// ErrInvalid where there are backups of several databases and none is named, where dir is named as one file, or where
-// ToTime is behind the newest commit of the archive, ErrNotDatabase where
-// repo holds no backups, ErrNewerLayout for a backup of a newer memdb, ErrCorrupt where what it
-// needs is damaged, and ErrDiskFull where there is no room.
-func Restore(ctx context.Context, repo, dir string, o *RestoreOptions) (r RestoreReport, err error) {
+// Restore makes a database in a folder, which must not exist, of a backup or an archive: see engine.Restore.
+func Restore(ctx context.Context, m Maker, repo string, files vfs.FS, dir string, o *RestoreOptions) (r RestoreReport, err error) {
 	if o == nil {
 		o = &RestoreOptions{}
 	}
 	began := clock.System()
-	files, dir := fsys.Named(dir)
 	if err := place.InFolder("restore to "+dir, dir); err != nil {
 		return r, err
 	}
-	re := &restoring{fs: files, dir: files.PathJoin(dir)}
+	re := &restoring{maker: m, fs: files, dir: files.PathJoin(dir)}
 	re.place = re.dir + restoringSuffix
 	if err := re.free(); err != nil {
 		return r, err
@@ -101,6 +86,7 @@ func Restore(ctx context.Context, repo, dir string, o *RestoreOptions) (r Restor
 
 // restoring is one restore.
 type restoring struct {
+	maker  Maker
 	fs     vfs.FS
 	dir    string // of the database that is made
 	place  string // where it is made
@@ -257,7 +243,7 @@ func (re *restoring) begin(made string) error {
 	if re.timeline, err = uuid.NewRandom(); err != nil {
 		return err
 	}
-	id.Parent = &Origin{Timeline: re.of.String(), LSN: re.lsn, Backup: re.named()}
+	id.Parent = &place.Origin{Timeline: re.of.String(), LSN: re.lsn, Backup: re.named()}
 	id.Timeline, id.Created, id.Replica, id.Logged = re.timeline.String(), true, false, false
 	content, err := id.Encode()
 	if err != nil {
@@ -272,8 +258,7 @@ func (re *restoring) begin(made string) error {
 // mark opens the store of the backup, puts the copy of memdb.json in it, and closes it, which
 // leaves a mark of the new timeline.
 func (re *restoring) mark(made string, identity []byte) error {
-	db, _ := newDB(made, &Options{}, &tuning{fs: re.fs})
-	st := db.store
+	st := re.maker.NewStore(re.fs, made)
 	if err := st.Open(true, store.Timeline(re.timeline)); err != nil {
 		return err
 	}
@@ -289,19 +274,16 @@ func (re *restoring) mark(made string, identity []byte) error {
 
 // prove opens the database that was made, without changing it.
 func (re *restoring) prove(ctx context.Context, made string) error {
-	db, err := open(made, &Options{ReadOnly: true}, &tuning{fs: re.fs})
+	lsn, lost, memories, err := re.maker.Look(ctx, re.fs, made)
 	if err != nil {
 		return err
 	}
-	err = func() error {
-		if lost := db.opening.losses.n; lost > 0 || db.LSN() != re.lsn {
-			return &fault.Error{
-				Kind: fault.ErrCorrupt, What: "open what was restored of " + re.what(),
-				Why: fmt.Sprintf("it is at LSN %d, not %d, and %d things in it cannot be read", db.LSN(), re.lsn, lost), Do: "use another backup",
-			}
+	if lost > 0 || lsn != re.lsn {
+		return &fault.Error{
+			Kind: fault.ErrCorrupt, What: "open what was restored of " + re.what(),
+			Why: fmt.Sprintf("it is at LSN %d, not %d, and %d things in it cannot be read", lsn, re.lsn, lost), Do: "use another backup",
 		}
-		re.memories, err = db.Memories().Count(ctx, memory.ListQuery{AllScopes: true})
-		return err
-	}()
-	return errors.Join(err, db.Close())
+	}
+	re.memories = memories
+	return nil
 }

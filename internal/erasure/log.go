@@ -1,14 +1,11 @@
-package engine
+package erasure
 
 import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
-
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
@@ -35,18 +32,21 @@ var logForms = map[byte][]string{
 	80: {"ott"}, 81: {"o"}, 82: {"ott", "ot"}, 83: {"ott", "ot"}, 84: {"ott"}, 85: {"ot"},
 }
 
-// loggedChange is a change in a record of the log.
-type loggedChange struct {
+// Change is a change in a record of the log.
+type Change struct {
 	op     byte
 	body   []byte
 	owners []uint32
 	seqs   []uint64 // of each owner, 0 where the form has none
 }
 
+// Op is the operation of the change.
+func (c *Change) Op() byte { return c.op }
+
 // logParser reads the changes of a record.
 type logParser struct {
 	steps int
-	found []loggedChange
+	found []Change
 }
 
 // mostLogSteps bounds the ways that are tried, for each change of a record.
@@ -70,7 +70,7 @@ func (p *logParser) from(b []byte, n uint64) bool {
 	}
 	at := len(p.found)
 	for _, form := range logForms[b[0]] {
-		c := loggedChange{op: b[0]}
+		c := Change{op: b[0]}
 		r := codec.NewReader(b[1:])
 		if !c.read(r, form) {
 			continue
@@ -85,7 +85,7 @@ func (p *logParser) from(b []byte, n uint64) bool {
 }
 
 // read reads a body of a form, and reports whether it has it.
-func (c *loggedChange) read(r *codec.Reader, form string) bool {
+func (c *Change) read(r *codec.Reader, form string) bool {
 	for len(form) > 0 && r.Err() == nil {
 		if form[0] == '(' {
 			end := strings.IndexByte(form, ')')
@@ -103,7 +103,7 @@ func (c *loggedChange) read(r *codec.Reader, form string) bool {
 	return r.Err() == nil
 }
 
-func (c *loggedChange) field(r *codec.Reader, kind byte) {
+func (c *Change) field(r *codec.Reader, kind byte) {
 	switch kind {
 	case 'o':
 		c.owners, c.seqs = append(c.owners, r.Uint32()), append(c.seqs, 0)
@@ -159,83 +159,10 @@ func (c *loggedChange) field(r *codec.Reader, kind byte) {
 	}
 }
 
-// eraseLog puts marks in the place of the changes in the log that were of what is erased.
-func (db *DB) eraseLog(ctx context.Context, e *erasure) error {
-	if err := db.rewriteLog(ctx, func(value []byte) []byte { return e.logWithout(value, e.left) }); err != nil {
-		return err
-	}
-	if e.seqs == nil || !e.traces.Types() {
-		return nil
-	}
-	err := db.readLog(ctx, func(_ uint64, changes []loggedChange) {
-		for i := range changes {
-			e.traces.Unused(part.Op(changes[i].op), changes[i].body)
-		}
-	})
-	if err == nil {
-		err = db.acknowledge(db.update(ctx, func(tx *Tx) error {
-			return tx.changePart(doingErase, func(t part.Tx) error { return partOf[*graph.Part](db).EraseTypes(t, e.traces) })
-		}))
-	}
-	if err != nil {
-		return err
-	}
-	return db.rewriteLog(ctx, func(value []byte) []byte { return e.logWithout(value, e.leftOfTypes) })
-}
-
-// traceLog notes what the log has in the graph of memories that are erased: what the commits name that
-// wrote or deleted one, and that is gone.
-func (db *DB) traceLog(ctx context.Context, e *erasure) error {
-	if e.seqs == nil {
-		return nil
-	}
-	commits := map[uint64]bool{}
-	for _, lsn := range e.Commits {
-		commits[lsn] = true
-	}
-	var err error
-	if e.traces, err = graph.DecodeTraces(e.Traces); err != nil {
-		return err
-	}
-	err = db.readLog(ctx, func(lsn uint64, changes []loggedChange) {
-		if !commits[lsn] && !slices.ContainsFunc(changes, func(c loggedChange) bool { return e.about(&c) }) {
-			return
-		}
-		for i := range changes {
-			if c := &changes[i]; isGraphOp(c.op) && e.owners[c.owners[0]] {
-				e.traces.Note(part.Op(c.op), c.body)
-			}
-		}
-	})
-	if err == nil {
-		err = db.view(ctx, nil, func(tx *Tx) error { return e.traces.Retain((*partTx)(tx)) })
-	}
-	if err != nil {
-		return err
-	}
-	return db.keepTraces(e, e.traces)
-}
-
-// keepTraces stores what an erasure takes out of the log, so that it goes on with it after a crash.
-func (db *DB) keepTraces(e *erasure, t *graph.Traces) error {
-	e.Traces = t.Encode()
-	return db.applyBare(func(b *pebble.Batch) error { return b.Set(layout.ErasureKey, e.encode(), nil) })
-}
-
-// about reports whether a change is of a memory that is erased.
-func (e *erasure) about(c *loggedChange) bool {
-	for i, owner := range c.owners {
-		if e.owners[owner] && e.seqs[c.seqs[i]] {
-			return true
-		}
-	}
-	return false
-}
-
-// readLog visits the records of the log, as far as their changes can be told apart.
-func (db *DB) readLog(ctx context.Context, visit func(lsn uint64, changes []loggedChange)) error {
-	lower, upper := db.keys().Span(layout.KindLog)
-	return kv.Scan(db.store, lower, upper, func(key, value []byte) error {
+// ReadLog visits the records of the log, as far as their changes can be told apart.
+func ReadLog(ctx context.Context, r kv.Reader, keys *layout.Keys, visit func(lsn uint64, changes []Change)) error {
+	lower, upper := keys.Span(layout.KindLog)
+	return kv.Scan(r, lower, upper, func(key, value []byte) error {
 		head, n, err := layout.SplitLog(value)
 		if lsn, ok := layout.ParseLSNKey(key); err == nil && ok {
 			if p := (logParser{}); p.changes(value[head.Len():], n) {
@@ -246,44 +173,56 @@ func (db *DB) readLog(ctx context.Context, visit func(lsn uint64, changes []logg
 	})
 }
 
-// rewriteLog writes the records of the log again that without returns; nil leaves one as it is.
-func (db *DB) rewriteLog(ctx context.Context, without func(value []byte) []byte) error {
-	lower, upper := db.keys().Span(layout.KindLog)
-	for lower != nil {
-		next := []byte(nil)
-		err := db.applyBare(func(b *pebble.Batch) error {
-			err := kv.Scan(db.store, lower, upper, func(key, value []byte) error {
-				if b.Len() > cleanBytes {
-					next = slices.Clone(key)
-					return kv.ErrStop
-				}
-				if left := without(value); left != nil {
-					return b.Set(key, left, nil)
-				}
-				return ctx.Err()
-			})
-			if errors.Is(err, kv.ErrStop) {
-				err = nil
-			}
-			if err != nil {
-				return err
-			}
-			return db.store.AdmitFreeing(doingErase, b.Len())
-		})
-		if err != nil {
-			return err
-		}
-		lower = next
+// TraceLog notes what the log has in the graph of memories that are erased: what the commits name that wrote or deleted
+// one. What of it is still there is left out later.
+func (e *Erasure) TraceLog(ctx context.Context, r kv.Reader, keys *layout.Keys) (err error) {
+	if e.Graph, err = graph.DecodeTraces(e.Traces); err != nil {
+		return err
 	}
-	return nil
+	commits := map[uint64]bool{}
+	for _, lsn := range e.Commits {
+		commits[lsn] = true
+	}
+	return ReadLog(ctx, r, keys, func(lsn uint64, changes []Change) {
+		if !commits[lsn] && !slices.ContainsFunc(changes, func(c Change) bool { return e.about(&c) }) {
+			return
+		}
+		for i := range changes {
+			if c := &changes[i]; isGraphOp(c.op) && e.owners[c.owners[0]] {
+				e.Graph.Note(part.Op(c.op), c.body)
+			}
+		}
+	})
 }
 
-// cleanBytes bounds a batch of the log.
-const cleanBytes = 4 << 20
+// TraceTypes notes which types of the graph nothing in the log has any more.
+func (e *Erasure) TraceTypes(ctx context.Context, r kv.Reader, keys *layout.Keys) error {
+	return ReadLog(ctx, r, keys, func(_ uint64, changes []Change) {
+		for i := range changes {
+			e.Graph.Unused(part.Op(changes[i].op), changes[i].body)
+		}
+	})
+}
+
+// about reports whether a change is of a memory that is erased.
+func (e *Erasure) about(c *Change) bool {
+	for i, owner := range c.owners {
+		if e.owners[owner] && e.seqs[c.seqs[i]] {
+			return true
+		}
+	}
+	return false
+}
+
+// WithoutMemories is a record of the log without what is erased, nil where it has nothing of it.
+func (e *Erasure) WithoutMemories(value []byte) []byte { return e.logWithout(value, e.left) }
+
+// WithoutTypes is a record of the log without the types of the graph that are erased, nil where it has none.
+func (e *Erasure) WithoutTypes(value []byte) []byte { return e.logWithout(value, e.leftOfTypes) }
 
 // logWithout is a record of the log without what is erased, nil where it has nothing of it. left returns
 // what stays of a change.
-func (e *erasure) logWithout(value []byte, left func(c *loggedChange) []byte) []byte {
+func (e *Erasure) logWithout(value []byte, left func(c *Change) []byte) []byte {
 	head, n, err := layout.SplitLog(value)
 	if err != nil {
 		return nil // which check reports
@@ -316,7 +255,7 @@ const firstGraphOp, lastGraphOp = 60, 79
 func isGraphOp(op byte) bool { return op >= firstGraphOp && op <= lastGraphOp }
 
 // left is what stays of a change, with its operation; nil where nothing does.
-func (e *erasure) left(c *loggedChange) []byte {
+func (e *Erasure) left(c *Change) []byte {
 	whole := append([]byte{c.op}, c.body...)
 	ours := func(i int) bool { return e.owners[c.owners[i]] && (e.seqs == nil || e.seqs[c.seqs[i]]) }
 	switch layout.LogOp(c.op) {
@@ -340,21 +279,21 @@ func (e *erasure) left(c *loggedChange) []byte {
 	case ours(0):
 		return nil
 	case e.seqs != nil && isGraphOp(c.op):
-		return c.without(e.traces.Left(part.Op(c.op), c.body, false))
+		return c.without(e.Graph.Left(part.Op(c.op), c.body, false))
 	}
 	return whole
 }
 
 // leftOfTypes is what stays of a change once types of the graph are erased.
-func (e *erasure) leftOfTypes(c *loggedChange) []byte {
+func (e *Erasure) leftOfTypes(c *Change) []byte {
 	if !isGraphOp(c.op) {
 		return append([]byte{c.op}, c.body...)
 	}
-	return c.without(e.traces.Left(part.Op(c.op), c.body, true))
+	return c.without(e.Graph.Left(part.Op(c.op), c.body, true))
 }
 
 // without is the change with another body, nil for none.
-func (c *loggedChange) without(body []byte) []byte {
+func (c *Change) without(body []byte) []byte {
 	if body == nil {
 		return nil
 	}
@@ -365,13 +304,13 @@ func (c *loggedChange) without(body []byte) []byte {
 const opConsolidated = 42
 
 // accesses is a change of the accesses of several memories with those that stay.
-func (c *loggedChange) accesses(stays func(i int) bool) []byte {
+func (c *Change) accesses(stays func(i int) bool) []byte {
 	r := codec.NewReader(c.body)
 	n, kept := r.Count(), 0
 	var out []byte
 	for i := range n {
 		before := r.Rest()
-		var of loggedChange
+		var of Change
 		of.read(r, logForms[c.op][0][1:len(logForms[c.op][0])-1])
 		if stays(i) {
 			out = append(out, before[:len(before)-len(r.Rest())]...)
