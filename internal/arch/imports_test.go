@@ -84,7 +84,7 @@ var law = map[string]row{
 	"exchange/move":     {floor: movers, only: []string{"engine", "entries", "exchange", "exchange/products", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/panics", "internal/race", "internal/scalar", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "github.com/ncruces/go-sqlite3", "github.com/tinylib/msgp", "go.yaml.in/yaml/v3", "golang.org/x/text"}},
 	"exchange/products": {floor: upper, only: []string{"graph", "internal/scalar", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
 
-	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
+	"memory": {floor: model, only: []string{"filter", "policy", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
 	"wal/folder": {floor: byName, only: []string{"internal/clock", "internal/fault", "internal/fsys", "internal/host", "internal/retry", "wal"}, outside: []string{pebble, xxh3}},
 
