@@ -123,12 +123,15 @@ var law = map[string]row{
 	"services/providers/ollama":      {floor: adapters, only: adapter},
 	"services/providers/openai":      {floor: adapters, only: adapter},
 	"services/providers/voyage":      {floor: adapters, only: adapter},
-	"services/embedders/local":       {floor: adapters, only: []string{"embed", "engine", "internal/fault", "internal/fsys", "internal/simd", "memory", "scope", "services/embedders"}, outside: []string{"golang.org/x/text"}},
 
 	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
 	"services/extract":   {floor: services, only: []string{"internal/fault", "mention", "scope", "services/llm"}},
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "memory", "scope", "services/llm", "sessions"}},
 	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/messages", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
+
+	"services/embedders/local":              {floor: configured, only: []string{"embed", "engine", "internal/fault", "internal/fsys", "internal/simd", "memory", "scope", "services/config", "services/embedders", "services/providers"}, outside: []string{"golang.org/x/text"}},
+	"services/embedders/local/cmd/memdbctl": {floor: topmost, only: []string{"admin", "engine", "internal/cli", "services/config", "services/embedders/local"}},
+	"services/embedders/local/cmd/memdbd":   {floor: topmost, only: []string{"internal/daemon", "services/config", "services/embedders/local"}},
 
 	"services/cluster":     {floor: services, only: []string{"engine", "internal/clock", "internal/fault", "internal/fsys", "internal/panics", "internal/race", "internal/retry", "memory", "scope", "wal"}, outside: []string{xxh3, "github.com/google/uuid"}},
 	"services/cluster/ram": {floor: configured, only: []string{"engine", "internal/clock", "internal/retry", "memory", "scope", "services/cluster", "usage"}},
