@@ -21,3 +21,13 @@ func NewGroupLine(by By, g Group) GroupLine {
 	}
 	return line
 }
+
+// Name is the agent, the model or the day of the group.
+func (l *GroupLine) Name() string {
+	for _, name := range []*string{l.Agent, l.Model, l.Day} {
+		if name != nil {
+			return *name
+		}
+	}
+	return ""
+}

@@ -30,6 +30,7 @@ const (
 	adapters                  // services: one provider each
 	services                  // services: what is built on them
 	configured                // services: the memory that finds its models by itself
+	operations                // every operation, once
 	interprocess              // what passes between two processes
 	serving                   // what every dialect of a server needs
 	shared                    // what several dialects stand on
@@ -77,6 +78,8 @@ var law = map[string]row{
 	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics", "memory"}},
 	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
+
+	"api": {floor: operations, only: []string{"engine", "entries", "exchange", "filter", "internal/scalar", "memory", "policy", "scope", "usage"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"apikeys", "engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
@@ -139,7 +142,7 @@ var law = map[string]row{
 	"services/cluster/jetstream":       {floor: configured, only: []string{"engine", "internal/clock", "internal/fault", "internal/panics", "internal/retry", "memory", "scope", "services/cluster"}, outside: []string{"github.com/nats-io"}},
 	"services/cluster/jetstream/bench": {floor: topmost, outside: []string{"*"}},
 
-	"services/server":      {floor: serving, only: []string{"apikeys", "engine", "exchange", "filter", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts"}},
+	"services/server":      {floor: serving, only: []string{"apikeys", "engine", "exchange", "filter", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts", "usage"}},
 	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "exchange/products", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}},
 
 	"services/server/functions": {floor: shared, only: []string{"apikeys", "engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
@@ -152,7 +155,7 @@ var law = map[string]row{
 	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
 	"services/server/chat":              {floor: spoken, only: []string{"apikeys", "engine", "internal/messages", "internal/testdb", "memory", "services/server", "sessions"}},
 	"services/server/langgraph":         {floor: spoken, only: []string{"apikeys", "engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
-	"services/server/native":            {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "internal/wiretest", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
+	"services/server/native":            {floor: spoken, only: []string{"api", "apikeys", "engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "internal/wiretest", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
 
 	"services/server/dialecttest": {floor: verbs, forTests: true},
 

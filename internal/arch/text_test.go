@@ -142,7 +142,7 @@ func undocumented(f *goFile, d *ast.GenDecl) []finding {
 func seenByUsers(pkg string) bool { return !slices.Contains(strings.Split(pkg, "/"), "internal") }
 
 // bareFields finds exported fields and methods of exported structs and interfaces without a
-// comment: above them, beside them, or above the lines that they stand together with.
+// comment: above them, beside them, or above the lines that they stand together with. The help of a flag is one, too.
 func bareFields(f *goFile, d *ast.GenDecl) (found []finding) {
 	for _, spec := range d.Specs {
 		typ, ok := spec.(*ast.TypeSpec)
@@ -161,7 +161,7 @@ func bareFields(f *goFile, d *ast.GenDecl) (found []finding) {
 		covered := -1
 		for _, field := range list.List {
 			begin, end := f.fset.Position(field.Pos()).Line, f.fset.Position(field.End()).Line
-			if field.Doc != nil || field.Comment != nil || begin == covered+1 {
+			if field.Doc != nil || field.Comment != nil || begin == covered+1 || field.Tag != nil && strings.Contains(field.Tag.Value, ` help:"`) {
 				covered = end
 				continue
 			}

@@ -18,15 +18,7 @@ import (
 
 func (a *app) policyCmd() *cobra.Command {
 	cmd := newCmd(groupAgeing, "policy", "Show or set how memories age", "memdbctl policy show\nmemdbctl policy set rate=0.1 max_age_ms=60d")
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return unknownVerb(cmd, args[0])
-		}
-		return usagef(cmd, "it takes one of show and set")
-	}
-	cmd.AddCommand(a.policyShowCmd(), a.policySetCmd())
-	return cmd
+	return withVerbs(cmd, a.policyShowCmd(), a.policySetCmd())
 }
 
 func (a *app) policyShowCmd() *cobra.Command {

@@ -19,10 +19,7 @@ memdbctl agent delete researcher --yes`
 
 func (a *app) agentCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "agent", "Keep manifests of agents, and delete an agent with all it has", agentExample)
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = takesOne("add, get, list and delete")
-	cmd.AddCommand(a.agentAddCmd(), a.agentGetCmd(), a.agentListCmd(), a.agentDeleteCmd())
-	return cmd
+	return withVerbs(cmd, a.agentAddCmd(), a.agentGetCmd(), a.agentListCmd(), a.agentDeleteCmd())
 }
 
 func (a *app) printAgents(agents ...usage.Agent) error {

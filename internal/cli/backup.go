@@ -289,7 +289,7 @@ Without --archive, --to-lsn and --to-time choose the newest backup up to there.`
 	id := cmd.Flags().String("id", "", "restore this backup (default the newest)")
 	var o engine.RestoreOptions
 	cmd.Flags().Uint64Var(&o.ToLSN, "to-lsn", 0, "restore all commits up to this `LSN`")
-	cmd.Flags().Func("to-time", "restore all commits that were made until then, a "+timeForms, a.timeFlag(&o.ToTime))
+	cmd.Flags().Func("to-time", "restore all commits that were made until then, a `time`: "+timeForms, a.timeFlag(&o.ToTime))
 	archive := cmd.Flags().String("archive", "", "the `folder` of segments that goes on behind the backup")
 	database := cmd.Flags().String("database", "", "of this database, by its `ID`, where there are backups of several")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -34,10 +34,7 @@ func (a *app) clusterCmd() *cobra.Command {
 	cmd := newCmd(groupDatabase, "cluster", "See and steer a cluster of many machines", clusterExample)
 	cmd.Long = `See who owns the shards of a cluster, move them, and bring databases in and out. It asks a memdbd
 that is a node (docs/cluster.md), which --db names by its address; any node answers for all.`
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = takesOne("status, move, drain, verify, import and export")
-	cmd.AddCommand(a.clusterStatusCmd(), a.clusterMoveCmd(), a.clusterDrainCmd(), a.clusterVerifyCmd(), a.clusterImportCmd(), a.clusterExportCmd())
-	return cmd
+	return withVerbs(cmd, a.clusterStatusCmd(), a.clusterMoveCmd(), a.clusterDrainCmd(), a.clusterVerifyCmd(), a.clusterImportCmd(), a.clusterExportCmd())
 }
 
 // node is a memdbd of a cluster.

@@ -200,7 +200,7 @@ the shard and the log behind it have it, so no earlier than that snapshot.
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there")
 	var past cluster.Past
 	cmd.Flags().Uint64Var(&past.LSN, "to-lsn", 0, "as it was behind this commit, an `LSN`")
-	cmd.Flags().Func("to-time", "as it was then, a "+timeForms, a.timeFlag(&past.Time))
+	cmd.Flags().Func("to-time", "as it was then, a `time`: "+timeForms, a.timeFlag(&past.Time))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		switch was := past != (cluster.Past{}); {

@@ -27,14 +27,12 @@ The language model is that of --config, or of the first key in the environment o
 OPENAI_API_KEY (a server at OPENAI_BASE_URL), ANTHROPIC_API_KEY and GOOGLE_API_KEY.
 Without a language model the messages themselves are the facts, but for greetings and
 small talk, and a fact is known only where its text is the same.`
-	cmd.Args = cobra.ArbitraryArgs
 	a.models.persistentFlags(cmd, "the models of this `FILE` of TOML or JSON (default $MEMDB_CONFIG, then of the environment)")
-	cmd.RunE = takesOne(`add, search, list, get, update, delete, delete-all, history and reset`)
-	cmd.AddCommand(
+	return withVerbs(
+		cmd,
 		a.factAddCmd(), a.factSearchCmd(), a.factListCmd(), a.factGetCmd(), a.factUpdateCmd(),
 		a.factDeleteCmd(), a.factDeleteAllCmd(), a.factHistoryCmd(), a.factResetCmd(),
 	)
-	return cmd
 }
 
 // A withDB opens the database for a call, as create, use and read do.

@@ -30,6 +30,29 @@ func newCmd(group, use, short, example string) *cobra.Command {
 	return cmd
 }
 
+// withVerbs is a command with the verbs below it, one of which it needs.
+func withVerbs(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
+	names := make([]string, len(verbs))
+	for i, v := range verbs {
+		names[i] = v.Name()
+	}
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 0:
+			return unknownVerb(cmd, args[0])
+		case len(names) == 1:
+			return usagef(cmd, "it takes %s", names[0])
+		case len(names) > 10: // the help lists them
+			return usagef(cmd, "it takes a verb")
+		}
+		last := len(names) - 1
+		return usagef(cmd, "it takes one of %s and %s", strings.Join(names[:last], ", "), names[last])
+	}
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
 func indent(s string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n  ")
 }
@@ -48,6 +71,13 @@ func scopeFlags(cmd *cobra.Command, s *memory.Scope) {
 	cmd.Flags().StringVar(&s.User, "user", "", userHelp)
 	cmd.Flags().StringVar(&s.Agent, "agent", "", agentHelp)
 	cmd.Flags().StringVar(&s.Run, "run", "", runHelp)
+}
+
+// ownerFlags are --user and --agent.
+func ownerFlags(cmd *cobra.Command, o *memory.Owner) {
+	cmd.Flags().StringVar(&o.User, "user", "", userHelp)
+	cmd.Flags().StringVar(&o.Agent, "agent", "", agentHelp)
+	markNone(cmd)
 }
 
 // takesNone marks a verb for which --user "" and --agent "" mean none.
@@ -150,7 +180,7 @@ func (a *app) changeFlags(cmd *cobra.Command, p *memory.Patch) {
 		return parseShare(s, &p.Importance)
 	})
 	flags.Func("confidence", "from 0 to 1", func(s string) error { return parseShare(s, &p.Confidence) })
-	flags.Func("event-time", "when it happened, a "+timeForms, func(s string) error {
+	flags.Func("event-time", "when it happened, a `time`: "+timeForms, func(s string) error {
 		p.EventTime = new(time.Time)
 		return a.timeFlag(p.EventTime)(s)
 	})
@@ -217,7 +247,7 @@ func parseShare(s string, to **float64) error {
 }
 
 // timeForms says in the usage of a flag how its time is written.
-const timeForms = "`time`: RFC 3339, a date, RFC 2822, or a number since 1970"
+const timeForms = "RFC 3339, a date, RFC 2822, or a number since 1970"
 
 // timezoneFlag is --timezone, which may come before or after the flags that hold times.
 func (a *app) timezoneFlag(flags *pflag.FlagSet) {

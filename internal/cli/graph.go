@@ -23,20 +23,13 @@ memdbctl graph match --from-type person --relation works_on --agent a`
 
 func (a *app) graphCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "graph", "Keep entities and the relations between them, for a user or an agent", graphExample)
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return unknownVerb(cmd, args[0])
-		}
-		return usagef(cmd, "it takes a verb, such as add, relate, get, query or match")
-	}
-	cmd.AddCommand(
+	return withVerbs(
+		cmd,
 		a.graphAddCmd(), a.graphRelateCmd(), a.graphEndCmd(), a.graphGetCmd(), a.graphListCmd(), a.graphDeleteCmd(),
 		a.graphQueryCmd(), a.graphFindCmd(), a.graphMatchCmd(), a.graphPathCmd(), a.graphRankCmd(), a.graphComponentsCmd(), a.graphLinkCmd(), a.graphStatsCmd(),
 		a.graphLookupCmd(), a.graphDegreesCmd(), a.graphCountsCmd(), a.graphShowCmd(),
 		a.graphExtractCmd(), a.graphMergeCmd(), a.graphUnmergeCmd(), a.graphDuplicatesCmd(), a.graphImportCmd(), a.graphExportCmd(),
 	)
-	return cmd
 }
 
 // checkOwner refuses a call without an owner, before a database is made.

@@ -35,7 +35,7 @@ func (a *app) keyCmd() *cobra.Command {
 	cmd.Long = `Make, list and revoke the keys by which programs are known to memdbd. They are stored in the
 database, as hashes. A running server goes by every change at once. Once there was a key, each
 request needs one, also when all are revoked; only "key clear" opens the server again.`
-	cmd.AddCommand(KeyCommands(Keys{
+	return withVerbs(cmd, KeyCommands(Keys{
 		Use: func(ctx context.Context, create bool, fn func(*apikeys.Keys) error) error {
 			use := a.use
 			if create {
@@ -52,14 +52,6 @@ request needs one, also when all are revoked; only "key clear" opens the server 
 		},
 		Now: a.now,
 	})...)
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return unknownVerb(cmd, args[0])
-		}
-		return usagef(cmd, "it takes one of add, list, revoke, rotate and clear")
-	}
-	return cmd
 }
 
 // KeyCommands are the commands below "key".

@@ -58,7 +58,7 @@ func TestKVUsage(t *testing.T) {
 		t.Errorf("exit code %d, or the error tells the value: %s", r.code, r.err)
 	}
 	c.fails(exitUsage, "it names no user, agent or run", "kv", "put", "k", "1")
-	c.fails(exitUsage, "a key and a value", "kv", "put", "k", "--agent", "r")
+	c.fails(exitUsage, "KEY and JSON", "kv", "put", "k", "--agent", "r")
 	c.fails(exitUsage, "put, get, delete and list", "kv")
 	c.fails(exitUsage, "no verb", "kv", "push", "k")
 	c.fails(exitFailed, "no database", "kv", "get", "k", "--agent", "r")

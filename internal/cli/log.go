@@ -16,15 +16,7 @@ import (
 
 func (a *app) logCmd() *cobra.Command {
 	cmd := newCmd(groupDatabase, "log", "Read what was written, in its order", "memdbctl log tail --from 100\nmemdbctl log tail --follow --json")
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return unknownVerb(cmd, args[0])
-		}
-		return usagef(cmd, "it takes tail")
-	}
-	cmd.AddCommand(a.logTailCmd())
-	return cmd
+	return withVerbs(cmd, a.logTailCmd())
 }
 
 const logTailExample = `

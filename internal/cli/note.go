@@ -24,10 +24,7 @@ func (a *app) noteCmd() *cobra.Command {
 different from those of the owner's other notes and archives, and a number that
 counts them. Archives are what compactions of sessions leave; they are found and
 addressed as notes are. Notes and archives are memories, too.`
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = takesOne("add, get, rename, alias, write, remove, list and search")
-	cmd.AddCommand(a.noteAddCmd(), a.noteGetCmd(), a.noteRenameCmd(), a.noteAliasCmd(), a.noteWriteCmd(), a.noteRemoveCmd(), a.noteListCmd(), a.noteSearchCmd())
-	return cmd
+	return withVerbs(cmd, a.noteAddCmd(), a.noteGetCmd(), a.noteRenameCmd(), a.noteAliasCmd(), a.noteWriteCmd(), a.noteRemoveCmd(), a.noteListCmd(), a.noteSearchCmd())
 }
 
 // noteDone says what became of a note.
@@ -65,7 +62,7 @@ cat minutes.txt | memdbctl note add minutes - --agent ops --kind archive`, &owne
 		if kind != string(memory.KindNote) && kind != string(memory.KindArchive) {
 			return usagef(cmd, "--kind %q is neither note nor archive", cut(kind, 60))
 		}
-		if err := ownerGiven(owner, "add a note"); err != nil {
+		if err := checkOwner("add a note", owner); err != nil {
 			return err
 		}
 		ctx := cmd.Context()

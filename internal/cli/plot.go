@@ -21,15 +21,7 @@ func (a *app) plotCmd() *cobra.Command {
 	cmd.Long = `Draw what the database holds and does as a picture: one SVG file, which needs nothing else
 and can be read on a light and on a dark page. Without --svg the figures are printed.
 Nothing is changed, and no recall is counted.`
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return unknownVerb(cmd, args[0])
-		}
-		return usagef(cmd, "it takes one of growth, latency, ageing, graph and session")
-	}
-	cmd.AddCommand(a.plotGrowthCmd(), a.plotLatencyCmd(), a.plotAgeingCmd(), a.plotGraphCmd(), a.plotSessionCmd())
-	return cmd
+	return withVerbs(cmd, a.plotGrowthCmd(), a.plotLatencyCmd(), a.plotAgeingCmd(), a.plotGraphCmd(), a.plotSessionCmd())
 }
 
 // picture is what a verb draws, and the same as figures.

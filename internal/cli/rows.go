@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/csv"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -197,5 +198,15 @@ func (r *rows) end() error {
 		r.printTable(&shown)
 		r.shown.rows, r.shown.notes = nil, nil
 	}
+	return nil
+}
+
+// printNext tells on the error stream how a list goes on.
+func (a *app) printNext(after string) error {
+	if a.json {
+		_, err := fmt.Fprintf(a.err, "{\"next\":%q}\n", after)
+		return err
+	}
+	a.note("there are more; go on with --after %s", after)
 	return nil
 }

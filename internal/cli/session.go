@@ -20,20 +20,13 @@ memdbctl session list --agent support`
 
 func (a *app) sessionCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "session", "Keep conversations: their messages in order", sessionExample)
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return unknownVerb(cmd, args[0])
-		}
-		return usagef(cmd, "it takes a verb, as append, show or list")
-	}
-	cmd.AddCommand(
+	return withVerbs(
+		cmd,
 		a.sessionAppendCmd(), a.sessionShowCmd(), a.sessionListCmd(), a.sessionOpenCmd(),
 		a.sessionEndCmd("close", "Close a session: nothing is appended until it is opened", engine.Sessions.Close),
 		a.sessionEndCmd("archive", "Close a session, and leave it out of lists", engine.Sessions.Archive),
 		a.sessionDeleteCmd(), a.sessionSaveCmd(), a.sessionCompactCmd(), a.sessionRepairCmd(),
 	)
-	return cmd
 }
 
 // noSession says which flags to check where there is no such session.
@@ -84,7 +77,7 @@ them.`
 	flags.StringVar(&m.ID, "message-id", "", "the message's `ID` (default a new UUID)")
 	flags.StringVar(&id, "memory-id", "", "the memory's `ID`: that of one that is there, or of the one that is stored")
 	flags.BoolVar(&opts.NoMemory, "no-memory", false, "keep the text in the message, and store no memory")
-	flags.Func("at", "when it was said (default now), a "+timeForms, a.timeFlag(&m.At))
+	flags.Func("at", "when it was said (default now), a `time`: "+timeForms, a.timeFlag(&m.At))
 	flags.IntVar(&opts.TrimRemoves, "trim", 0, "remove the oldest messages beyond so many (default none)")
 	a.requestFlag(cmd)
 	complete(cmd, "role", "user", "assistant", "system", "tool")

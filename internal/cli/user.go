@@ -16,10 +16,7 @@ memdbctl user delete ada --yes`
 
 func (a *app) userCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "user", "List users, and delete a user with all it has", userExample)
-	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = takesOne("list, show and delete")
-	cmd.AddCommand(a.userListCmd(), a.userShowCmd(), a.userDeleteCmd())
-	return cmd
+	return withVerbs(cmd, a.userListCmd(), a.userShowCmd(), a.userDeleteCmd())
 }
 
 func (a *app) printUsers(users ...engine.User) error {

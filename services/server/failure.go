@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 // A Failure is an error as a client is told of it.
@@ -78,6 +79,7 @@ var kinds = []struct {
 	{memory.ErrRequestID, http.StatusUnprocessableEntity, "request_id"},
 	{memory.ErrAmbiguous, http.StatusConflict, "ambiguous"},
 	{memory.ErrMismatch, http.StatusConflict, "mismatch"},
+	{usage.ErrBudget, http.StatusConflict, "over_budget"},
 	{memory.ErrUnknownAgent, http.StatusConflict, "unknown_agent"},
 	{memory.ErrTxTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
 	{memory.ErrNotRetained, http.StatusGone, "not_retained"},

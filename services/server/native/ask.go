@@ -1,21 +1,17 @@
 package native
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/exchange"
-	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
-	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/services/server"
-	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 // A route is a call: what it takes, what it answers, and who may make it.
@@ -72,75 +68,27 @@ func (r route) route(tag string) server.Route {
 // A param is a parameter of a query.
 type param struct {
 	name, summary      string
-	kind               *kind
+	kind               *api.Kind
 	values             []string // all that it can have, nil: there are others
 	example            string
 	repeated, required bool
 }
 
 func (p *param) documented() server.Param {
-	return server.Param{Name: p.name, Summary: p.summary, Type: p.kind.schema, Enum: p.values, Example: p.example, Repeated: p.repeated, Required: p.required}
+	return server.Param{Name: p.name, Summary: p.summary, Type: p.kind.Schema, Enum: p.values, Example: p.example, Repeated: p.repeated, Required: p.required}
 }
 
-// A kind is how a parameter is read.
-type kind struct {
-	schema string // the type in JSON schema
-	read   func(ctx context.Context, s string) (any, error)
-}
-
-func kindOf[T any](schema string, read func(s string) (T, error)) *kind {
-	return &kind{schema, func(_ context.Context, s string) (any, error) { return read(s) }}
-}
-
-// The kinds of parameters, each with the type of its values.
+// The kinds of parameters.
 var (
-	text   = kindOf("string", func(s string) (string, error) { return s, nil })
-	flag   = kindOf("boolean", readFlag)
-	count  = kindOf("integer", readCount)
-	lsn    = kindOf("integer", func(s string) (uint64, error) { return readNumber(s, "a whole number of 0 or more") })
-	number = kindOf("number", readShare)
-	moment = kindOf("string", exchange.ParseTime)
-	span   = kindOf("string", policy.ParseSpan)
-	money  = kindOf("string", usage.ParseUSD)
-	chosen = &kind{"string", func(ctx context.Context, s string) (any, error) {
-		f, err := filter.Parse(ctx, []byte(s))
-		return f, err
-	}}
+	text   = api.Text
+	flag   = api.Flag
+	count  = api.Count
+	lsn    = api.Whole
+	number = api.Number
+	moment = api.Time
+	span   = api.Span
+	chosen = api.Filter
 )
-
-func readFlag(s string) (bool, error) {
-	switch s {
-	case "true":
-		return true, nil
-	case "false":
-		return false, nil
-	}
-	return false, fmt.Errorf("%.40q is neither true nor false", s)
-}
-
-func readNumber(s, what string) (uint64, error) {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%.40q is not %s", s, what)
-	}
-	return n, nil
-}
-
-func readCount(s string) (int, error) {
-	n, err := strconv.ParseUint(s, 10, 31)
-	if err != nil {
-		return 0, fmt.Errorf("%.40q is not a whole number from 0 to 2147483647", s)
-	}
-	return int(n), nil
-}
-
-func readShare(s string) (float64, error) {
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || f != f || f > 1e300 || f < -1e300 {
-		return 0, fmt.Errorf("%.40q is no number", s)
-	}
-	return f, nil
-}
 
 // An ask is a call whose parameters were read.
 type ask struct {
@@ -167,7 +115,7 @@ func read(c *server.Call, params []param) (*ask, error) {
 			return nil, invalid("read the query", fmt.Sprintf("the parameter %s is given twice", name), "")
 		}
 		for _, s := range all {
-			v, err := p.kind.read(c.Context(), s)
+			v, err := p.kind.Read(c.Context(), nil, s)
 			if err != nil {
 				return nil, &memory.Error{Kind: memory.ErrInvalid, What: "read the parameter " + name, Why: err.Error()}
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
@@ -145,11 +146,11 @@ const defaultPage = 100
 
 // countIn is a limit as a call has it. The shards have refused what is no number by then.
 func countIn(s string) map[string][]any {
-	n, err := readCount(s)
+	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
 		return nil
 	}
-	return map[string][]any{"limit": {n}}
+	return map[string][]any{"limit": {int(n)}}
 }
 
 // usualHits is how many hits a recall has where that is not said, as in the engine.

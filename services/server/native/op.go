@@ -1,0 +1,174 @@
+package native
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/seed-7aedc3ff/memdb/api"
+	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+)
+
+// opRoute is the route of an operation.
+func opRoute[Q, R any](op *api.Op[Q, R]) route {
+	fields := op.Fields()
+	var reply R
+	r := describe[Q](&op.Operation, fields)
+	r.reply = reply
+	r.handle = func(a *ask) error {
+		q, err := requestOf[Q](a, op.Doing, fields)
+		if err != nil {
+			return err
+		}
+		reply, err := op.Run(a.Context(), a.DB, q)
+		if err != nil {
+			return err
+		}
+		return a.Reply(cmp.Or(op.Status, http.StatusOK), reply)
+	}
+	return r
+}
+
+// listRoute is the route of an operation that answers a list. hide, where it is not nil, takes from an item what the
+// caller may not see.
+func listRoute[Q, L any](op *api.List[Q, L], hide func(a *ask, item *L)) route {
+	fields := op.Fields()
+	var item L
+	r := describe[Q](&op.Operation, fields)
+	r.reply, r.lines = item, true
+	r.handle = func(a *ask) error {
+		q, err := requestOf[Q](a, op.Doing, fields)
+		if err != nil {
+			return err
+		}
+		return a.list(func(s *stream) error {
+			page := func() (string, error) {
+				return op.Run(a.Context(), a.DB, q, func(item L) error {
+					if hide != nil {
+						hide(a, &item)
+					}
+					return s.write(item)
+				})
+			}
+			of, paged := any(q).(api.Paged)
+			if !paged {
+				_, err := page()
+				return err
+			}
+			return s.pages(func(after string, limit int) (string, error) {
+				of.PageOf().After, of.PageOf().Limit = after, limit
+				return page()
+			})
+		})
+	}
+	return r
+}
+
+// describe is the route of an operation without what answers it.
+func describe[Q any](op *api.Operation, fields []api.Field) route {
+	r := route{at: op.Route, summary: op.Summary, status: op.Status}
+	for _, f := range fields {
+		p := param{name: f.Name, summary: f.Help, kind: f.Kind, values: f.Enum, required: f.Required}
+		if f.Default != "" {
+			p.summary += "; the default is " + f.Default
+		}
+		switch f.Place {
+		case api.InPath:
+			r.path = append(r.path, p)
+		case api.InQuery:
+			if i := slices.IndexFunc(ofScope, func(s param) bool { return s.name == f.Name }); i >= 0 {
+				p = ofScope[i]
+			}
+			r.params = append(r.params, p)
+		}
+	}
+	if body := api.BodyOf(any(new(Q))); body != nil {
+		r.body = body
+	}
+	return r
+}
+
+// ofScope are the parameters of a scope, which mean more here than to a command: what is left out is taken from the key.
+var ofScope = []param{ofUser, ofAgent}
+
+// requestOf reads a call into the request of an operation.
+func requestOf[Q any](a *ask, doing string, fields []api.Field) (*Q, error) {
+	q := new(Q)
+	for i := range fields {
+		f := &fields[i]
+		values := a.values[f.Name]
+		switch {
+		case f.Place == api.InPath:
+			text := a.id(f.Name)
+			if len(f.Enum) > 0 && !slices.Contains(f.Enum, text) {
+				return nil, server.Fail(http.StatusNotFound, "not_found", "the path has %.40q for %s, which is %s", text, f.Name, f.Choice())
+			}
+			v, err := f.Kind.Read(a.Context(), nil, text)
+			if err != nil {
+				return nil, invalid(doing, err.Error(), "")
+			}
+			values = []any{v}
+		case f.Place != api.InQuery:
+			continue
+		}
+		for _, v := range values {
+			if err := f.Set(q, v); err != nil {
+				return nil, invalid("read the parameter "+f.Name, err.Error(), "")
+			}
+		}
+	}
+	if err := a.own(q, doing); err != nil {
+		return nil, err
+	}
+	return q, a.body(q, doing)
+}
+
+// own sets whose request it is, by what the key may see.
+func (a *ask) own(q any, doing string) error {
+	switch of := q.(type) {
+	case api.Owned:
+		o, err := a.owner(doing)
+		*of.OwnerOf() = api.Owner{User: o.User, Agent: o.Agent}
+		return err
+	case api.OwnedByMany:
+		o, err := a.owners(doing)
+		*of.OwnersOf() = api.Owners{User: o.User, Agent: o.Agent}
+		return err
+	}
+	return nil
+}
+
+// owners is one owner, or all of them for an administrator who names none.
+func (a *ask) owners(doing string) (scope.Owner, error) {
+	if a.given("user") && value[string](a, "user") == "" || a.given("agent") && value[string](a, "agent") == "" {
+		return scope.Owner{}, invalid(doing, "the user or the agent is empty", "leave it out")
+	}
+	s, err := a.Scope(memory.Scope{User: value[string](a, "user"), Agent: value[string](a, "agent")})
+	if err == nil && s.Run != "" {
+		err = server.Denied("the key is one of a run, and this belongs to a user and an agent")
+	}
+	return s.Owner(), err
+}
+
+// body reads the body of a call into the request.
+func (a *ask) body(q any, doing string) error {
+	switch to := api.BodyOf(q).(type) {
+	case nil:
+		return nil
+	case *json.RawMessage:
+		b, err := a.JSON()
+		if err != nil {
+			return err
+		}
+		if !json.Valid(b) {
+			return invalid(doing, "the body is no JSON", "a string needs quotes of its own")
+		}
+		*to = b
+		return nil
+	default:
+		return a.Decode(to)
+	}
+}
