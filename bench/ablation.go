@@ -164,10 +164,10 @@ func ablationContestants(env *harness.Env) ([]harness.Contestant, error) {
 		name string
 		q    memory.Query
 	}{
-		{"memdb, AnySession", memory.Query{AnySession: true}},
-		{"memdb, AnyTime", memory.Query{AnyTime: true}},
-		{"memdb, AnySpeaker", memory.Query{AnySpeaker: true}},
-		{"memdb, all three", memory.Query{AnySession: true, AnyTime: true, AnySpeaker: true}},
+		{"memdb, AnySession", memory.Query{Ranking: policy.Ranking{AnySession: true}}},
+		{"memdb, AnyTime", memory.Query{Ranking: policy.Ranking{AnyTime: true}}},
+		{"memdb, AnySpeaker", memory.Query{Ranking: policy.Ranking{AnySpeaker: true}}},
+		{"memdb, all three", memory.Query{Ranking: policy.Ranking{AnySession: true, AnyTime: true, AnySpeaker: true}}},
 	} {
 		list = append(list, shared.declining(without.name, without.q))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/bench/reference"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 // chatPassages is how many passages of books an assistant has to answer with.
@@ -46,9 +47,9 @@ func chats() *harness.Workload {
 			q    memory.Query
 		}{
 			{"memdb best", memory.Query{}},
-			{"memdb best, AnySpeaker", memory.Query{AnySpeaker: true}},
-			{"memdb best, AnyTime", memory.Query{AnyTime: true}},
-			{"memdb best, AnySession", memory.Query{AnySession: true}},
+			{"memdb best, AnySpeaker", memory.Query{Ranking: policy.Ranking{AnySpeaker: true}}},
+			{"memdb best, AnyTime", memory.Query{Ranking: policy.Ranking{AnyTime: true}}},
+			{"memdb best, AnySession", memory.Query{Ranking: policy.Ranking{AnySession: true}}},
 			{"memdb text", memory.Query{Profile: memory.ProfileText}},
 		} {
 			list = append(list, harness.Contestant{Name: c.name, Baseline: i == 0, Open: func(ctx context.Context) (harness.Runner, error) {

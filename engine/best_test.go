@@ -58,7 +58,7 @@ func TestSessionShare(t *testing.T) {
 	if right.Parts.BM25 != wrong.Parts.BM25 || right.Score <= wrong.Score {
 		t.Errorf("%v is not above %v", right, wrong)
 	}
-	q.AnySession = true
+	q.Ranking.AnySession = true
 	hits, _ = recalled(t, db, q)
 	if a, b := hits["right"], hits["wrong"]; a.Score != b.Score || a.Parts.Session != 0 {
 		t.Errorf("with AnySession: %v, %v", a.Parts, b.Parts)
@@ -93,7 +93,7 @@ func TestSecondLook(t *testing.T) {
 		}
 	}
 	for what, q := range map[string]memory.Query{
-		"OneLook":           {Scope: q.Scope, Text: q.Text, OneLook: true},
+		"OneLook":           {Scope: q.Scope, Text: q.Text, Ranking: policy.Ranking{OneLook: true}},
 		"a hit with all":    {Scope: q.Scope, Text: "Nora's greyhound"},
 		"operators":         {Scope: q.Scope, Text: q.Text, Syntax: memory.SyntaxOperators},
 		"nothing was found": {Scope: q.Scope, Text: "zebra"},
@@ -131,7 +131,7 @@ func BenchmarkBest(b *testing.B) {
 		b.Run(map[bool]string{true: "neighbours alone", false: "all"}[plain], func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
 				text := fmt.Sprint(words[i%20], " ", words[i*3%17], " word", i%3001, " thing", i%907)
-				if _, err := db.Memories().Recall(b.Context(), memory.Query{Scope: memory.Scope{User: "u"}, Text: text, AnySession: plain}); err != nil {
+				if _, err := db.Memories().Recall(b.Context(), memory.Query{Scope: memory.Scope{User: "u"}, Text: text, Ranking: policy.Ranking{AnySession: plain}}); err != nil {
 					b.Fatal(err)
 				}
 			}

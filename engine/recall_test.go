@@ -150,7 +150,7 @@ func (w *recallWorld) query(p memory.Profile) memory.Query {
 	q := memory.Query{
 		Scope:   []memory.Scope{{User: "ada"}, {Run: "r1"}, {User: "ada", Agent: "a1"}, {User: "bob"}, {User: "bob", Run: "r2"}}[w.rng.IntN(5)],
 		Text:    w.sentence(6),
-		Profile: p, Limit: 1 + w.rng.IntN(40), NoTouch: true, OneLook: true, OnlyWords: true,
+		Profile: p, Limit: 1 + w.rng.IntN(40), NoTouch: true, Ranking: policy.Ranking{OneLook: true}, OnlyWords: true,
 	}
 	if w.rng.IntN(3) == 0 {
 		q.Filter = filter.In("n", 0, 1)
@@ -313,7 +313,7 @@ func (w *recallWorld) best(m Memories, q *memory.Query, trust *memory.Trust) []*
 			j.signals.Neighbours += (math.Sqrt(own*own+squares) - own) / most
 		}
 		j.hit = j.signals.BM25+j.signals.Neighbours > 0
-		if !j.hit || q.AnySession {
+		if !j.hit || q.Ranking.AnySession {
 			j.signals.Session = 0
 		}
 		j.score = j.signals.BM25 + j.signals.Neighbours + policy.SessionShare*j.signals.Session

@@ -48,7 +48,7 @@ func TestWhoIsAskedAbout(t *testing.T) {
 		{[]string{"张伟", "Bo"}, "lighthouse 张伟", "张伟"},
 	} {
 		db := open(c.speakers...)
-		q := memory.Query{Scope: memory.Scope{User: "u"}, Text: c.question, Limit: 12, Explain: true, NoTouch: true, AnySession: true}
+		q := memory.Query{Scope: memory.Scope{User: "u"}, Text: c.question, Limit: 12, Explain: true, NoTouch: true, Ranking: policy.Ranking{AnySession: true}}
 		result, err := db.Memories().Recall(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ func TestWhoIsAskedAbout(t *testing.T) {
 		if result.Plan.Speaker != c.want {
 			t.Errorf("%q among %q is about %q, want %q", c.question, c.speakers, result.Plan.Speaker, c.want)
 		}
-		q.AnySpeaker = true
+		q.Ranking.AnySpeaker = true
 		all, err := db.Memories().Recall(t.Context(), q)
 		if err != nil || all.Plan.Speaker != "" {
 			t.Errorf("with AnySpeaker: %+v, %v", all.Plan, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
 const statisticsWords = "tea green black garden train journey Berlin doctor music piano plan morning river mountain bread letter window winter summer colleague meeting " +
@@ -48,7 +49,7 @@ func TestStatisticsSecondLook(t *testing.T) {
 						off = lifted
 					}
 					looks := p.sameAsWhole(q, off)
-					q.OneLook = true
+					q.Ranking.OneLook = true
 					if once := p.sameAsWhole(q, off); !slices.EqualFunc(once, looks, func(a, b memory.Hit) bool { return a.Score == b.Score }) {
 						looked++
 					}
@@ -133,11 +134,11 @@ func TestStatisticsRounds(t *testing.T) {
 		{notes, memory.Query{Text: "number 17 pianno", Profile: memory.ProfileText, Limit: 1000}, 4},
 		{notes, memory.Query{Text: "green tea", Profile: memory.ProfileHybrid}, 2},
 		{notes, memory.Query{Text: "green tea"}, 3}, // the first hits have both words
-		{notes, memory.Query{Text: "green tea", OneLook: true}, 2},
+		{notes, memory.Query{Text: "green tea", Ranking: policy.Ranking{OneLook: true}}, 2},
 		{notes, memory.Query{Text: "green tea, journey, train, concert, lecture, bread"}, 4},
 		{notes, memory.Query{Text: "pianno tea"}, 5},
-		{notes, memory.Query{Text: "pianno tea", OneLook: true}, 4},
-		{notes, memory.Query{Text: "pianno tea", OneLook: true, OnlyWords: true}, 2},
+		{notes, memory.Query{Text: "pianno tea", Ranking: policy.Ranking{OneLook: true}}, 4},
+		{notes, memory.Query{Text: "pianno tea", Ranking: policy.Ranking{OneLook: true}, OnlyWords: true}, 2},
 		{notes, memory.Query{Text: "pianno"}, 4},
 		{notes, memory.Query{Text: "xyzzyx"}, 3},
 		{turns, memory.Query{Text: "green tea"}, 4}, // some are in no run, and there are facts

@@ -210,7 +210,7 @@ func testStatistics(t *testing.T, p *parted, vectors bool) {
 	} {
 		for _, profile := range []memory.Profile{memory.ProfileText, memory.ProfileBest, memory.ProfileVector, memory.ProfileHybrid} {
 			for _, limit := range []int{1, 10, 100} {
-				q := memory.Query{Scope: memory.Scope{Agent: "planner"}, Text: text, Profile: profile, Limit: limit, OnlyWords: true, OneLook: true, NoTouch: true}
+				q := memory.Query{Scope: memory.Scope{Agent: "planner"}, Text: text, Profile: profile, Limit: limit, OnlyWords: true, Ranking: policy.Ranking{OneLook: true}, NoTouch: true}
 				switch limit {
 				case 10: // of more than 256, some are a sample
 					q.Filter = filter.Eq("tenth", 1)
@@ -243,7 +243,7 @@ func TestStatisticsSpace(t *testing.T) {
 	p := newParted(t, 200, 4, nil)
 	for _, profile := range []memory.Profile{memory.ProfileBest, memory.ProfileVector, memory.ProfileHybrid} {
 		for _, text := range []string{"tea", ""} {
-			q := memory.Query{Scope: memory.Scope{Agent: "planner"}, Text: text, Embedding: []float32{.2, .5, .8}, Space: "colours", Profile: profile, Limit: 50, OneLook: true, NoTouch: true}
+			q := memory.Query{Scope: memory.Scope{Agent: "planner"}, Text: text, Embedding: []float32{.2, .5, .8}, Space: "colours", Profile: profile, Limit: 50, Ranking: policy.Ranking{OneLook: true}, NoTouch: true}
 			one, err := p.whole.Memories().Recall(t.Context(), q)
 			testdb.NoError(t, err)
 			same(t, string(profile)+text, one.Hits, p.recall(q), byCodes)

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
+	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
@@ -126,12 +127,6 @@ type Query struct {
 	Highlight bool
 	// Explain fills Result.Plan.
 	Explain bool
-	// AnySpeaker has a question that names one speaker, or says "I" or "you", be about all of
-	// them: see policy.OtherSpeaker.
-	AnySpeaker bool
-	// AnyTime has what a text says of times count the same: see policy.SaysWhen and
-	// policy.FitsDate.
-	AnyTime bool
 	// Graph is the weight of the owner's graph, 0 to 1, for ProfileBest: what the memories
 	// that are linked to entities which the text names, or which lie near those, get beside
 	// the score of their texts and vectors, and they are hits though their texts have no word
@@ -146,12 +141,9 @@ type Query struct {
 	// Statistics are those of all that the query means, where the database has a part of it: see
 	// Statistics. nil: the database has all of it.
 	Statistics *Statistics
-	// AnySession has the sessions (runs) that memories are in count the same: see
-	// policy.SessionShare.
-	AnySession bool
-	// OneLook spares the second look, with the terms of the first hits: see
-	// policy.SecondLookShare.
-	OneLook bool
+	// Ranking leaves out parts of the ranking, for measurements of what each gains. The zero Ranking
+	// has them all.
+	Ranking policy.Ranking
 	// Tokens is how many tokens the hits may have together, for a prompt: 0 is no bound. Hits
 	// that are worth it are given whole, the best first, without those that repeat another one,
 	// and a short answer with the question before it (Hit.Asked). Limit is 100 then, unless it is

@@ -22,7 +22,7 @@ import (
 //     have the rests of those that may be near by chance; and last, where some have words of the query, the best memories
 //     by these and by near words.
 //   - In the profile best where more match than lend: who lends to its neighbours.
-//   - In the profile best in small scopes, as Query.OneLook says: the best matches; and how many memories have the terms of
+//   - In the profile best in small scopes, as policy.Ranking says: the best matches; and how many memories have the terms of
 //     the first of them.
 //   - In the profile best where there are facts: the hits that they may correct.
 //

@@ -2,7 +2,7 @@ package memory
 
 import "slices"
 
-// LookStatistics are what the second look of the profile best goes by, see Query.OneLook: in small scopes the best
+// LookStatistics are what the second look of the profile best goes by, see policy.Ranking: in small scopes the best
 // matches are scored again, for terms of the first of them.
 type LookStatistics struct {
 	// Most is how many of the best matches are scored again, 0 where none is, and Hits the terms of how many are

@@ -88,6 +88,19 @@ type Weights struct {
 	Fact       float64
 }
 
+// Ranking says which parts of a ranking are left out.
+type Ranking struct {
+	// AnySpeaker has a question that names one speaker, or says "I" or "you", be about all of them:
+	// see OtherSpeaker.
+	AnySpeaker bool
+	// AnyTime has what a text says of times count the same: see SaysWhen and FitsDate.
+	AnyTime bool
+	// AnySession has the sessions (runs) that memories are in count the same: see SessionShare.
+	AnySession bool
+	// OneLook spares the second look, with the terms of the first hits: see SecondLookShare.
+	OneLook bool
+}
+
 // Hybrid returns the weights of the profile hybrid: 50% similarity, 25% keywords, 10% recency with a half-life of one
 // week, 10% importance, 5% confidence.
 func Hybrid() Weights {

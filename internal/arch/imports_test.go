@@ -88,7 +88,7 @@ var law = map[string]row{
 	"exchange/move":     {floor: movers, only: []string{"engine", "entries", "exchange", "exchange/products", "graph", "internal/clock", "internal/ctxio", "internal/messages", "internal/panics", "internal/race", "internal/scalar", "memory", "scope", "sessions", "usage"}, outside: []string{compress, "github.com/ncruces/go-sqlite3", "github.com/tinylib/msgp", "go.yaml.in/yaml/v3", "golang.org/x/text"}},
 	"exchange/products": {floor: upper, only: []string{"graph", "internal/scalar", "memory", "scope"}, outside: []string{"golang.org/x/text"}},
 
-	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
+	"memory": {floor: model, only: []string{"filter", "policy", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
 	"internal/shipping": {floor: byName, hidden: true, only: []string{"internal/fault", "internal/kv", "internal/layout", "internal/store", "wal"}, outside: []string{pebble, xxh3}},
 
@@ -137,12 +137,15 @@ var law = map[string]row{
 	"services/providers/ollama":      {floor: adapters, only: adapter},
 	"services/providers/openai":      {floor: adapters, only: adapter},
 	"services/providers/voyage":      {floor: adapters, only: adapter},
-	"services/embedders/local":       {floor: adapters, only: []string{"embed", "engine", "internal/fault", "internal/fsys", "internal/simd", "memory", "scope", "services/embedders"}, outside: []string{"golang.org/x/text"}},
 
 	"services/config":    {floor: services, outside: []string{"github.com/BurntSushi/toml"}},
 	"services/extract":   {floor: services, only: []string{"internal/fault", "mention", "scope", "services/llm"}},
 	"services/summarize": {floor: services, only: []string{"engine", "internal/fault", "memory", "scope", "services/llm", "sessions"}},
 	"services/facts":     {floor: configured, only: []string{"embed", "engine", "entries", "filter", "graph", "internal/clock", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/messages", "internal/panics", "internal/retry", "internal/wiretest", "memory", "scope", "services/config", "services/graphs", "services/graphs/graphtest", "services/graphs/neo4j", "services/graphs/own", "services/llm", "usage"}},
+
+	"services/embedders/local":              {floor: configured, only: []string{"embed", "engine", "internal/fault", "internal/fsys", "internal/simd", "memory", "scope", "services/config", "services/embedders", "services/providers"}, outside: []string{"golang.org/x/text"}},
+	"services/embedders/local/cmd/memdbctl": {floor: topmost, only: []string{"admin", "engine", "internal/cli", "services/config", "services/embedders/local"}},
+	"services/embedders/local/cmd/memdbd":   {floor: topmost, only: []string{"internal/daemon", "services/config", "services/embedders/local"}},
 
 	"services/cluster":     {floor: services, only: []string{"engine", "internal/clock", "internal/fault", "internal/fsys", "internal/panics", "internal/race", "internal/retry", "memory", "scope", "wal"}, outside: []string{xxh3, "github.com/google/uuid"}},
 	"services/cluster/ram": {floor: configured, only: []string{"engine", "internal/clock", "internal/retry", "memory", "scope", "services/cluster", "usage"}},

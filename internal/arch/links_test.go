@@ -15,7 +15,7 @@ func storeFree(name string, rule row) bool {
 	switch name {
 	case "services/httpjson", "services/meter":
 		return true
-	case "backup", "services/embedders/local": // their files come through the seam, whose interface is the store's
+	case "backup": // their files come through the seam, whose interface is the store's
 		return false
 	}
 	return slices.Contains([]floor{parts, model, contracts, makers, dialects, adapters}, rule.floor)

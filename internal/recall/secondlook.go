@@ -33,7 +33,7 @@ const (
 // large scopes, nor beside a vector that has earned a weight, which finds by itself what has other words; nor among
 // turns, which their neighbours speak for.
 func (r *recalling) lookAgain(ctx context.Context, m *matches, have []uint16, most float64) error {
-	if r.q.OneLook || r.q.Syntax == memory.SyntaxOperators || r.vectorWeight() > trustedVector || r.meant() > secondLookScope {
+	if r.q.Ranking.OneLook || r.q.Syntax == memory.SyntaxOperators || r.vectorWeight() > trustedVector || r.meant() > secondLookScope {
 		return nil
 	}
 	if r.q.Statistics != nil {

@@ -12,7 +12,7 @@ import (
 
 // countLook says whether there may be a second look.
 func (r *recalling) countLook(out *memory.Statistics) {
-	if r.q.OneLook || r.q.Profile != memory.ProfileBest || len(out.Terms) == 0 || r.meant() > secondLookScope {
+	if r.q.Ranking.OneLook || r.q.Profile != memory.ProfileBest || len(out.Terms) == 0 || r.meant() > secondLookScope {
 		return
 	}
 	look := &out.Look

@@ -11,7 +11,7 @@ type talks struct {
 
 // sessionsOf finds the runs of the matches; nil where the query declines.
 func (r *recalling) sessionsOf(m *matches) *talks {
-	if r.q.AnySession {
+	if r.q.Ranking.AnySession {
 		return nil
 	}
 	type run struct{ owner, run uint32 }

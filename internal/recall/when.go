@@ -18,7 +18,7 @@ type whenAsked struct {
 
 // readWhen reads what the text of the query says of time, where the profile goes by that.
 func (r *recalling) readWhen() {
-	if r.q.AnyTime || r.q.Profile != memory.ProfileBest && r.q.Profile != memory.ProfileText {
+	if r.q.Ranking.AnyTime || r.q.Profile != memory.ProfileBest && r.q.Profile != memory.ProfileText {
 		return
 	}
 	w := &r.when

@@ -20,7 +20,7 @@ const mostSpeakerNames = 64
 // that it names, or those in the role that its person says. docs are the matches in ascending
 // order. Only options with an indexed text "speaker" say who spoke.
 func (r *recalling) askedAbout(ctx context.Context, docs []uint32) (*leaning, error) {
-	if r.q.AnySpeaker || r.q.Text == "" {
+	if r.q.Ranking.AnySpeaker || r.q.Text == "" {
 		return nil, nil
 	}
 	in, err := r.languages(ctx)

@@ -189,7 +189,7 @@ func TestBadConfigs(t *testing.T) {
 	}{
 		{`one of anthropic, azure_openai, google, ollama, openai`, Config{LLM: &LLM{Provider: "gpt"}}},
 		{`embedder: there is no provider ""`, Config{Embedder: &Embedder{}}},
-		{"cohere, google, huggingface, lexical, local, ollama", Config{Embedder: &Embedder{Provider: "x"}}},
+		{"cohere, google, huggingface, lexical, ollama", Config{Embedder: &Embedder{Provider: "x"}}},
 		{"openai: there is no key; set OPENAI_API_KEY", Config{LLM: &LLM{Provider: "openai"}}},
 		{"anthropic: there is no key; set ANTHROPIC_API_KEY", Config{LLM: &LLM{Provider: "anthropic"}}},
 		{"google: there is no key; set GOOGLE_API_KEY", Config{LLM: &LLM{Provider: "google"}}},
@@ -219,9 +219,7 @@ func TestBadConfigs(t *testing.T) {
 		{`neo4j: the interface is "bolt"; give api as tx or query`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "http://h", Password: NewSecret("p"), API: "bolt"}}}},
 		{`neo4j: its URL is one of Bolt with a port of its own`, Config{GraphStore: &GraphStore{Neo4j, GraphCalls{URL: "bolt://h:99", Password: NewSecret("p")}}}},
 		{`the version is "v2"; give version as one of v1.0, v1.1`, Config{Version: "v2"}},
-		{"load the model of none: config.json cannot be read", Config{Embedder: &Embedder{Local, EmbedderCalls{Calls: Calls{Model: "none"}}}}},
-		{"load a model: no folder is named", Config{Embedder: &Embedder{Provider: Local}}},
-		{"local: it calls nobody, and a key or a base_url", Config{Embedder: &Embedder{Local, EmbedderCalls{Calls: Calls{Model: "m", BaseURL: "http://h"}}}}},
+		{"local: this program is built without it; use the memdbctl and the memdbd", Config{Embedder: &Embedder{Provider: Local}}},
 		{"set up usage", Config{Usage: &Usage{Agent: strings.Repeat("x", 600)}}},
 		{"it would repeat a call 11 times", Config{LLM: &LLM{"ollama", LLMCalls{Calls: Calls{Retries: new(11)}}}}},
 		{"give base_url as https://host/path, and the key as ap", Config{LLM: &LLM{"ollama", LLMCalls{Calls: Calls{BaseURL: "http://u:" + wiretest.Key + "@h"}}}}},
@@ -315,9 +313,6 @@ func TestAllProviders(t *testing.T) {
 		}
 	}
 	for _, provider := range Embedders() {
-		if provider == Local {
-			continue // its model is a folder
-		}
 		c := EmbedderCalls{Calls: Calls{Model: "m"}, Dimensions: 3}
 		if provider == Lexical {
 			c = EmbedderCalls{}

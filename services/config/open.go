@@ -42,7 +42,7 @@ func (l Lookup) get(name string) string {
 const Lexical = "lexical"
 
 // Local is the provider of vectors that runs a transformer in the program itself: the model is
-// the path of its folder.
+// the path of its folder. Programs have it that register services/embedders/local.
 const Local = "local"
 
 // DefaultAgent is whose usage calls count in where no owner is named.
@@ -227,6 +227,9 @@ func (s *Services) openEmbedder(c *Embedder, env Lookup, counts func(*Calls) *me
 
 // noProvider refuses the name of a provider.
 func noProvider(part, name string, known []string) error {
+	if name == Local && part == "embedder" {
+		return fault.Invalid("set up local", "this program is built without it", "use the memdbctl and the memdbd of the module services/embedders/local, or call config.Register(&local.Provider)")
+	}
 	return fault.Invalid("set up "+part, fmt.Sprintf("there is no provider %.40q", name), "give provider as one of "+strings.Join(known, ", "))
 }
 

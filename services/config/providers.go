@@ -4,9 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/services/embedders"
-	"github.com/seed-7aedc3ff/memdb/services/embedders/local"
 	"github.com/seed-7aedc3ff/memdb/services/providers"
 	"github.com/seed-7aedc3ff/memdb/services/providers/anthropic"
 	"github.com/seed-7aedc3ff/memdb/services/providers/cohere"
@@ -21,13 +18,11 @@ import (
 var known = byName(
 	&anthropic.Provider, &cohere.Provider, &gemini.Provider, &huggingface.Provider, &huggingface.TEI,
 	&ollama.Provider, &openai.Provider, &openai.Azure, &voyage.Provider,
-	&providers.Provider{Name: Local, Open: func(c providers.Config) (embedders.Source, error) {
-		if c.Key != "" || c.BaseURL != "" {
-			return nil, fault.Invalid("set up local", "it calls nobody, and a key or a base_url is given", "leave it out, and give model as the path of a folder")
-		}
-		return local.New(local.Config{Dir: c.Model, Dimensions: c.Dimensions})
-	}},
 )
+
+// Register adds a provider to those that every program has. A program calls it before it reads a
+// configuration.
+func Register(p *providers.Provider) { known[p.Name] = p }
 
 func byName(all ...*providers.Provider) map[string]*providers.Provider {
 	m := map[string]*providers.Provider{}

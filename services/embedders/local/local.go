@@ -36,7 +36,9 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
+	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/embedders"
+	"github.com/seed-7aedc3ff/memdb/services/providers"
 )
 
 const (
@@ -47,6 +49,14 @@ const (
 	maxTokenizer = 64 << 20
 	maxWeights   = 4 << 30
 )
+
+// Provider is what a program gives to config.Register, so that configurations can name it.
+var Provider = providers.Provider{Name: config.Local, Open: func(c providers.Config) (embedders.Source, error) {
+	if c.Key != "" || c.BaseURL != "" {
+		return nil, fault.Invalid("set up local", "it calls nobody, and a key or a base_url is given", "leave it out, and give model as the path of a folder")
+	}
+	return New(Config{Dir: c.Model, Dimensions: c.Dimensions})
+}}
 
 // Config says where the model is.
 type Config struct {

@@ -27,23 +27,19 @@ type question struct {
 	Scopes    strict[memory.Scope] `json:"scopes"`
 	AllScopes bool                 `json:"all_scopes"`
 	// Filter is a text or an object.
-	Filter     filterJSON     `json:"filter"`
-	Limit      *int           `json:"limit"`
-	MinScore   float64        `json:"min_score"`
-	Profile    memory.Profile `json:"profile"`
-	Syntax     memory.Syntax  `json:"syntax"`
-	Graph      float64        `json:"graph"`
-	AsOf       uint64         `json:"as_of"`
-	Exact      bool           `json:"exact"`
-	Highlight  bool           `json:"highlight"`
-	Explain    bool           `json:"explain"`
-	NoTouch    bool           `json:"no_touch"`
-	Vectors    bool           `json:"vectors"`
-	OnlyWords  bool           `json:"only_words"`
-	AnySpeaker bool           `json:"any_speaker"`
-	AnySession bool           `json:"any_session"`
-	AnyTime    bool           `json:"any_time"`
-	OneLook    bool           `json:"one_look"`
+	Filter    filterJSON     `json:"filter"`
+	Limit     *int           `json:"limit"`
+	MinScore  float64        `json:"min_score"`
+	Profile   memory.Profile `json:"profile"`
+	Syntax    memory.Syntax  `json:"syntax"`
+	Graph     float64        `json:"graph"`
+	AsOf      uint64         `json:"as_of"`
+	Exact     bool           `json:"exact"`
+	Highlight bool           `json:"highlight"`
+	Explain   bool           `json:"explain"`
+	NoTouch   bool           `json:"no_touch"`
+	Vectors   bool           `json:"vectors"`
+	OnlyWords bool           `json:"only_words"`
 	// Tokens is how many tokens the hits may have together, at four bytes each.
 	Tokens int `json:"tokens"`
 	// Parts is for shards that answer together.
@@ -110,7 +106,7 @@ func (a *ask) asking(doing string, b *question) (q memory.Query, err error) {
 	q = memory.Query{
 		Text: b.Query, Embedding: b.Embedding, Space: b.Space, MinScore: b.MinScore, Profile: b.Profile, Syntax: b.Syntax, Graph: b.Graph,
 		AsOf: b.AsOf, Exact: b.Exact, Highlight: b.Highlight, Explain: b.Explain, NoTouch: b.NoTouch, WithVectors: b.Vectors,
-		OnlyWords: b.OnlyWords, AnySpeaker: b.AnySpeaker, AnySession: b.AnySession, AnyTime: b.AnyTime, OneLook: b.OneLook, Tokens: b.Tokens,
+		OnlyWords: b.OnlyWords, Tokens: b.Tokens,
 	}
 	if b.Limit != nil {
 		if q.Limit = *b.Limit; q.Limit < 1 {
