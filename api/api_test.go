@@ -95,11 +95,28 @@ func TestFields(t *testing.T) {
 	}
 	zone := time.FixedZone("", 3600)
 	for _, set := range []struct{ name, text, wrong string }{
-		{"user", "ada", ""}, {"text", "t", ""}, {"count", "9", ""}, {"count", "10", "10 is not within 1 and 9"}, {"count", "x", "whole number"},
-		{"whole", "18446744073709551615", ""}, {"whole", "-1", "whole number"}, {"many", "a", ""}, {"many", "b", ""}, {"span", "2d", ""}, {"span", "2", "length of time"},
-		{"since_then", "2026-11-20", ""}, {"since_then", "soon", "soon"}, {"choice", "b", ""}, {"flag", "true", ""}, {"flag", "yes", "neither true nor false"},
-		{"share", "0.5", ""}, {"share", "NaN", "no number"}, {"json", `{"a":1}`, ""}, {"json", "{", "no JSON"},
-		{"least", "1", "1 is below 2"}, {"least", "2", ""},
+		{"user", "ada", ""},
+		{"text", "t", ""},
+		{"count", "9", ""},
+		{"count", "10", "10 is not within 1 and 9"},
+		{"count", "x", "whole number"},
+		{"whole", "18446744073709551615", ""},
+		{"whole", "-1", "whole number"},
+		{"many", "a", ""},
+		{"many", "b", ""},
+		{"span", "2d", ""},
+		{"span", "2", "length of time"},
+		{"since_then", "2026-11-20", ""},
+		{"since_then", "soon", "soon"},
+		{"choice", "b", ""},
+		{"flag", "true", ""},
+		{"flag", "yes", "neither true nor false"},
+		{"share", "0.5", ""},
+		{"share", "NaN", "no number"},
+		{"json", `{"a":1}`, ""},
+		{"json", "{", "no JSON"},
+		{"least", "1", "1 is below 2"},
+		{"least", "2", ""},
 	} {
 		f := fields[set.name]
 		v, err := f.Kind.Read(t.Context(), zone, set.text)
