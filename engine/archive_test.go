@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -248,37 +247,6 @@ func (a *testArchive) set(fail error, block chan struct{}) {
 	a.fail, a.block = fail, block
 }
 
-// TestArchiveThatFails: writes go on, the failure is told, and once the archive works again it has all.
-func TestArchiveThatFails(t *testing.T) {
-	for _, c := range []struct {
-		what     string
-		unsent   int64
-		restarts int64
-	}{{"within the bound", 0, 0}, {"beyond the bound", 4 << 10, 1}} {
-		fs, a := vfs.NewMem(), newTestArchive(t)
-		db := openTest(t, fs, setup{Options{Archive: a, ArchiveDelay: time.Millisecond}, tuning{unsent: c.unsent}})
-		storeSome(t, db, 0, 3)
-		if _, err := db.WaitArchived(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		a.set(errors.New("no room"), nil)
-		storeSome(t, db, 10, 30)
-		if s, err := db.WaitArchived(t.Context()); err == nil || s.Error == "" || s.Failing == nil {
-			t.Errorf("%s: %+v, %v", c.what, s, err)
-		}
-		if s := db.Archives()[0]; c.restarts == 0 && s.UnsentBytes == 0 || s.UnsentBytes > cmp.Or(c.unsent, maxUnsent) {
-			t.Errorf("%s: %d bytes wait", c.what, s.UnsentBytes)
-		}
-		a.set(nil, nil)
-		waitFor(t, func() bool { s := db.Archives()[0]; return s.LSN >= db.LSN() && s.Error == "" })
-		if s := db.Archives()[0]; s.Restarts != c.restarts {
-			t.Errorf("%s: %+v", c.what, s)
-		}
-		closes(t, db)
-		sameKeys(t, fs, pebbleKeys(t, a.db))
-	}
-}
-
 // TestArchiveFirst: a write is acknowledged once the archive has it, and Close ends its wait.
 func TestArchiveFirst(t *testing.T) {
 	fs, a := vfs.NewMem(), newTestArchive(t)
@@ -350,37 +318,6 @@ func TestArchiveFirstInTime(t *testing.T) {
 		t.Errorf("%d memories, %v", s.Memories, err)
 	}
 	closes(t, db)
-}
-
-// TestArchiveTo: a program that runs gets an archive beside the one that it has.
-func TestArchiveTo(t *testing.T) {
-	fs := vfs.NewMem()
-	db := archived(t, fs, Options{})
-	storeSome(t, db, 0, 10)
-	second := newTestArchive(t)
-	s, err := db.ArchiveTo(t.Context(), second, false)
-	if err != nil || s.LSN < db.LSN() || s.Restarts != 1 {
-		t.Errorf("%+v, %v", s, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	third, done := newTestArchive(t), make(chan error, 1)
-	go func() {
-		_, err := db.ArchiveTo(ctx, third, true)
-		done <- err
-	}()
-	waitFor(t, func() bool { return len(db.Archives()) == 2 && db.Archives()[1].LSN >= db.LSN() })
-	storeSome(t, db, 10, 10)
-	waitFor(t, func() bool { return db.Archives()[1].LSN >= db.LSN() })
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if s, err := db.WaitArchived(t.Context()); err != nil || s.Restarts != 0 {
-		t.Errorf("the first archive: %+v, %v", s, err)
-	}
-	closes(t, db)
-	got, _, _ := copyOf(t, fs)
-	sameKeys(t, fs, got)
 }
 
 // TestArchiveCrash: a crash anywhere leaves an archive that has what it said it had; it is a state of the

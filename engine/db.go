@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/internal/backups"
 	"github.com/seed-7aedc3ff/memdb/internal/changefeed"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/erasure"
@@ -51,10 +52,10 @@ import (
 //  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
 //     selection.Members.mu, records.Touches.mu, records.Seen.mu, groupQueue.mu, attempts.mu, backlog.mu, observing.mu,
-//     steady.mu, trust.mu, changefeed.Running.mu, archives.mu, archiver.mu, mattering.mu
+//     steady.mu, trust.mu, changefeed.Running.mu, backups.Archives.mu, backups.archiver.mu, mattering.mu
 //
-// A replica, which has a DB for each state that it shows, takes Replica.loading before all of these,
-// within it followed.mu for a frame or a snapshot, and Replica.mu alone.
+// A replica, which has a DB for each state that it shows, takes replication.Replica.loading before all of these,
+// within it replication.followed.mu for a frame or a snapshot, and replication.Replica.mu alone.
 //
 // A View takes none of 0 to 3, and 4 for a moment. lifecycle.Life.mu and the syncer's are taken alone.
 type DB struct {
@@ -90,7 +91,7 @@ type DB struct {
 
 	due      due
 	apiKeys  apiKeys
-	archives archives
+	archives *backups.Archives
 	opening  opening
 	life     *lifecycle.Life
 	meters   meters
@@ -126,9 +127,6 @@ type config struct {
 	firstDoc  uint32
 	hotBytes  int64 // what a chunk of the text index in memory may grow to
 	lookLeast int   // see moveChunks
-	unsent    int64 // what may wait in RAM for an archive
-
-	lastArchive time.Duration // how long Close waits for one
 }
 
 // writer is the writer lock and what it guards. The queue of the group has a lock of its
@@ -360,7 +358,7 @@ func (db *DB) closeOnce() error {
 
 func (db *DB) close() error {
 	defer db.store.WatchStall()()
-	stop := db.closeArchives()
+	stop := db.archives.Close()
 	defer stop()
 	db.store.Ending()
 	db.life.EndWork()
@@ -371,7 +369,7 @@ func (db *DB) close() error {
 		errs = append(errs, db.flushAtClose())
 	}
 	if db.Failed() == nil {
-		if err := db.syncer.Wait(db.syncer.Newest()); !errors.Is(err, errUnarchived) { // of which the log hears
+		if err := db.syncer.Wait(db.syncer.Newest()); !errors.Is(err, backups.ErrUnarchived) { // of which the log hears
 			errs = append(errs, err)
 		}
 	}
@@ -380,7 +378,7 @@ func (db *DB) close() error {
 			db.spaces.Save(context.Background(), s, db.spaces.Limits.CloseTail, db.spaces.Limits.CloseTail)
 		}
 	}
-	errs = append(errs, db.endArchives(), db.endLog())
+	errs = append(errs, db.archives.End(), db.endLog())
 	db.reached()
 	errs = append(errs, db.spaces.CloseFiles(), db.syncer.Close(), db.points.close(), db.store.Close(), db.held.Close())
 	if db.Failed() != nil {
@@ -395,7 +393,7 @@ func (db *DB) flushAtClose() error {
 		_, err := db.update(context.Background(), fn) // no call begins any more
 		return err
 	})
-	if errors.Is(err, errUnarchived) {
+	if errors.Is(err, backups.ErrUnarchived) {
 		return nil
 	}
 	if errors.Is(err, fault.ErrDiskFull) || errors.Is(err, fault.ErrFull) {

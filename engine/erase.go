@@ -356,10 +356,7 @@ func (db *DB) refuseErased(owner uint32) error {
 
 // outOfReach is what an erasure cannot reach.
 func (db *DB) outOfReach() (kept []Kept) {
-	db.archives.mu.Lock()
-	archived := len(db.archives.all) > 0
-	db.archives.mu.Unlock()
-	if archived {
+	if len(db.Archives()) > 0 {
 		kept = append(kept, Kept{What: "the archive that this database is written to", Why: "its segments of before have it: begin a new archive, and remove the old one"})
 	}
 	return append(kept, Kept{What: "backups, archives and exports made before", Why: "the database does not know where they are: erase or remove them, too"})

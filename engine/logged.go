@@ -279,3 +279,25 @@ func (db *DB) WriteBase(ctx context.Context, write func(*wal.Frame) error) (m Lo
 // NewestCommit is the newest commit in a batch of a frame and when it was made, in Unix milliseconds; 0 and 0 if the
 // batch has none.
 func NewestCommit(batch []byte) (lsn uint64, at int64) { return shipping.NewestCommit(batch) }
+
+// Digest is what two copies of one log have in common when they have applied the same batches of it.
+type Digest = shipping.Digest
+
+// Digest reads everything that a database over a log has, as of now, and returns once its log has that, too.
+func (db *DB) Digest(ctx context.Context) (d Digest, err error) {
+	const doing = "read all of the database"
+	release, err := db.enter(doing)
+	if err != nil {
+		return d, err
+	}
+	defer release()
+	if db.logged == nil {
+		return d, fault.Invalid(doing, "it has no log that it could be compared with", "use check")
+	}
+	snap, number := db.store.Numbering()
+	defer func() { err = errors.Join(err, snap.Close()) }()
+	if err := db.store.SyncLog(nil); err != nil {
+		return d, err
+	}
+	return shipping.DigestOf(ctx, snap, number)
+}

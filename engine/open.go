@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
+	"github.com/seed-7aedc3ff/memdb/internal/backups"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -20,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/replication"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -90,8 +92,10 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 	if err := place.Refuse(base, dir); err != nil && !db.mayMend(err) {
 		return nil, err
 	}
-	if err := refuseReplica(base, dir, o); err != nil {
-		return nil, err
+	if !o.ReadOnly {
+		if err := replication.Refuse(base, dir); err != nil {
+			return nil, err
+		}
 	}
 	if o.Schedule != nil {
 		if err := o.Schedule.Check(); err != nil {
@@ -144,6 +148,9 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	db.tables.Ageing, db.tables.Columns = ageing, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.life, db.copying = lifecycle.New(func(err error) { db.store.Fail(err) }, db.report), ctxlock.New()
+	db.archives = backups.NewArchives((*backupHost)(db), backups.Config{
+		First: o.ArchiveFirst, Unsent: t.unsent, LastSend: t.lastArchive, Logger: db.logger, Work: db.life.Group(),
+	})
 	if t.logged != nil {
 		t.logged.db = db
 	}
@@ -178,7 +185,6 @@ func newConfig(o *Options, t *tuning) config {
 		logger: o.Logger, clock: o.Clock, durability: o.Durability, dedup: o.Dedup, readOnly: o.ReadOnly, salvage: o.Salvage, strictAgents: o.StrictAgents,
 		lockWait: o.LockWait, changesLag: cmp.Or(o.MaxChangesLag, changesHold), slowAfter: o.SlowAfter, budget: o.MemoryBudget, retain: o.Retain, extractor: newExtractor(o.Extractor),
 		mends: t.mends, logged: t.logged, follows: t.follows, expiring: !t.keepsExpired, firstDoc: t.firstDoc, hotBytes: t.hotBytes, lookLeast: cmp.Or(t.lookLeast, lookLeast),
-		unsent: t.unsentShare(), lastArchive: cmp.Or(t.lastArchive, lastArchive),
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
@@ -234,7 +240,6 @@ func (db *DB) become(id *place.Identity, o *Options) error {
 
 // launch loads from the store, which is open, and closes it where that fails.
 func (db *DB) launch(id *place.Identity, o *Options) error {
-	db.archives.closing, db.archives.work = make(chan struct{}), db.life.Group()
 	begin := db.beginArchive
 	if db.logged != nil {
 		begin = func(_ *Options, fresh bool) error { return db.beginLog(fresh) }
@@ -432,7 +437,7 @@ func (db *DB) resume() {
 
 // startWriting begins the background work of a database that is not only read.
 func (db *DB) startWriting(o *Options) {
-	db.startArchive()
+	db.archives.Start()
 	db.janitor.start()
 	db.janitor.wake()
 	snap := db.store.NewSnapshot() // before anything is written

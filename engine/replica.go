@@ -1,20 +1,19 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/replication"
+	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
@@ -46,32 +45,10 @@ func (o *ReplicaOptions) forReading() *Options {
 }
 
 // ReplicaStats say how far a replica is.
-type ReplicaStats struct {
-	// LSN is that of the newest commit that reads see, LagMS how long ago the oldest commit was made that
-	// has come and that they do not see; 0 if there is none.
-	LSN   uint64 `json:"lsn"`
-	LagMS int64  `json:"lag_ms"`
-	// Timeline is the one that is followed; Number is that of the newest batch of the database that is
-	// applied, AppliedLSN that of the newest commit with it.
-	Timeline   string `json:"timeline"`
-	Number     uint64 `json:"number"`
-	AppliedLSN uint64 `json:"applied_lsn"`
-	// ExpectedLSN is the LSN that the feed had and does not give any more, 0 where nothing is missing.
-	ExpectedLSN uint64 `json:"expected_lsn,omitempty"`
-	// Frames and Bytes have come since the opening, without what was there already.
-	Frames int64 `json:"frames"`
-	Bytes  int64 `json:"bytes"`
-	// Loads is how often what was applied was made readable, LoadMS how long that took the last time.
-	Loads  int64 `json:"loads"`
-	LoadMS int64 `json:"load_ms"`
-	// Restarts is how often the replica began again, from a base.
-	Restarts int64 `json:"restarts"`
-	// Building says that a base is coming, and not all of it is there.
-	Building bool `json:"building,omitempty"`
-	// Following says that more is waited for; Error is why it is not, or what it waits for to pass.
-	Following bool   `json:"following"`
-	Error     string `json:"error,omitempty"`
-}
+type ReplicaStats = replication.Stats
+
+// Promotion is what a replica has become.
+type Promotion = replication.Promotion
 
 // Replica is a folder that follows a database: it applies what that has written, in its order, and
 // derives nothing again. It is safe for concurrent use.
@@ -82,54 +59,9 @@ type ReplicaStats struct {
 // during a fifth of the time at most.
 //
 // What is applied is on disk before it is read, and a replica that was killed goes on where it was.
-type Replica struct {
-	dir    string
-	base   vfs.FS
-	held   io.Closer
-	feed   wal.Feed
-	o      ReplicaOptions
-	tuning tuning // of the databases that read, for tests
-	logger *slog.Logger
-	clock  func() time.Time
+type Replica struct{ *follower }
 
-	stop  context.CancelFunc
-	work  sync.WaitGroup // the following, the loading, and the closing of what is old
-	fresh chan struct{}  // has a value when something was applied
-	again bool           // what comes next is the first frame of another store; of the goroutine that follows,
-	next  *followed      // as is what is built, nil for nothing
-
-	loading sync.Mutex // held while main is loaded from, or replaced
-	main    *followed  // nil until the first is whole: changed by the goroutine that follows, with loading
-
-	mu struct {
-		sync.Mutex
-		replicaState
-	}
-	closing sync.Once
-}
-
-// replicaState is what callers of a replica wait for and read.
-type replicaState struct {
-	changed chan struct{} // closed when any of it changes
-	shown   *replicaView  // nil until something is readable
-	views   int           // that are not closed
-	kept    int           // views of older states that somebody still reads
-	drained bool          // no read begins: another store takes the place of this one
-	closed  bool
-	ended   bool  // nothing is waited for any more
-	broken  bool  // what was applied and is not shown never will be
-	purging bool  // the files have what an erasure that was followed has removed
-	err     error // why it has ended
-	passing error // what is waited for to pass
-	stats   ReplicaStats
-	behind  []frameTime // the frames that reads do not see, by number
-}
-
-// frameTime is when the newest commit of a frame was made, in Unix milliseconds.
-type frameTime struct {
-	number uint64
-	time   int64
-}
+type follower = replication.Replica
 
 // OpenReplica follows the database of a feed into a folder of its own, which is made where it is missing
 // or empty, or goes on with the replica in it. The feed is called by one goroutine at a time, until it
@@ -151,76 +83,18 @@ func OpenReplica(dir string, feed wal.Feed, o *ReplicaOptions) (*Replica, error)
 }
 
 func openReplica(dir string, feed wal.Feed, o *ReplicaOptions, t *tuning) (*Replica, error) {
-	if err := place.InFolder(doingReplica(dir), dir); err != nil {
-		return nil, err
-	}
-	if feed == nil {
-		return nil, fault.Invalid(doingReplica(dir), "there is no feed", "give one: folder.Follow has that of an archive")
-	}
-	r := &Replica{dir: dir, base: t.fs, feed: feed, o: *o, tuning: *t, logger: o.Logger, clock: o.Clock, fresh: make(chan struct{}, 1)}
-	if r.logger == nil {
-		r.logger = slog.New(slog.DiscardHandler)
-	}
-	if r.clock == nil {
-		r.clock = clock.System
-	}
-	r.mu.changed, r.mu.stats.Following = make(chan struct{}), true
-	if err := place.Look(r.base, dir); err != nil {
-		return nil, err
-	}
-	if err := place.MakeDir(r.base, dir); err != nil {
-		return nil, place.FullError(dir, err)
-	}
-	held, err := place.Lock(r.base, dir, r.clock(), false)
+	r, err := replication.Open(&replicaHost{*o, *t}, t.fs, dir, feed, replication.Options{BeginAgain: o.BeginAgain, Logger: o.Logger, Clock: o.Clock})
 	if err != nil {
 		return nil, err
 	}
-	r.held = held
-	if err := r.begin(); err != nil {
-		return nil, errors.Join(place.FullError(dir, err), held.Close())
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r.stop = cancel
-	r.behind("follows", func() { r.follow(ctx) })
-	r.behind("loads a replica", func() { r.keepLoading(ctx) })
-	return r, nil
-}
-
-// begin opens what is there.
-func (r *Replica) begin() error {
-	if err := settleReplica(r.base, r.dir); err != nil {
-		return err
-	}
-	id, err := mayFollow(r.base, r.dir)
-	if err != nil || id == nil {
-		return err
-	}
-	f, err := openFollowed(r.base, r.dir, &r.o, id)
-	if err != nil {
-		return err
-	}
-	r.main, r.mu.purging = f, f.erased
-	if err := r.load(); err != nil {
-		return errors.Join(err, f.close())
-	}
-	r.tell() // files may still have what was erased
-	if lsn, marked := r.LSN(), f.store.MarkedLSN(); lsn < marked {
-		err := &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(r.dir), Why: "commits are gone that it had applied", Do: beginAgain}
-		return errors.Join(err, r.closeViews(), f.close())
-	}
-	return nil
+	return &Replica{r}, nil
 }
 
 // Use calls fn with the database as it is now: fn may read, and what it reads is of one LSN as long as it
 // runs. The database is lent until fn returns; it is not to be closed, and writes to it are ErrReadOnly.
 // Before anything has come, Use waits. ErrClosed: the replica is closed.
 func (r *Replica) Use(ctx context.Context, fn func(*DB) error) error {
-	v, err := r.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer r.release(v)
-	return fn(v.db)
+	return r.follower.Use(ctx, func(v replication.View) error { return fn((*DB)(v.(*replicaView))) })
 }
 
 // View is [DB.View] on the newest state that can be read.
@@ -228,142 +102,108 @@ func (r *Replica) View(ctx context.Context, fn func(*Tx) error) error {
 	return r.Use(ctx, func(db *DB) error { return db.View(ctx, fn) })
 }
 
-// Dir is the folder of the replica.
-func (r *Replica) Dir() string {
-	if vfs.Root(r.base) != vfs.Default {
-		return ""
-	}
-	return r.dir
+// PromoteReplica makes the replica in a folder a database of its own, which [Open] opens to be written:
+// one that is closed, or whose process was killed. The folder keeps all that was applied. It begins a new
+// timeline behind that, so that nothing which the database writes from now on is taken for what the replica
+// has, or the other way round.
+//
+// Whether the database that was followed still lives, PromoteReplica does not know: if it does, there are
+// two databases from then on, which go their own ways.
+//
+// It returns ErrInvalid where the folder holds no replica, ErrLocked while it is followed, ErrCorrupt where
+// it is damaged. A promotion that is interrupted is done or not; it can be called again.
+func PromoteReplica(dir string) (*Promotion, error) {
+	f, dir := fsys.Named(dir)
+	return replication.Promote(&replicaHost{}, f, dir)
 }
 
-// LSN is that of the newest commit that reads see, 0 before there is one.
-func (r *Replica) LSN() uint64 { return r.Stats().LSN }
-
-// Lag is how long ago the oldest commit was made that has come and that reads do not see, 0 if there is
-// none. What has not come yet the replica does not know: the delay of an archive comes on top of it.
-func (r *Replica) Lag() time.Duration { return time.Duration(r.Stats().LagMS) * time.Millisecond }
-
-// Err is why the replica follows no more, nil while it does and after the end of the feed.
-func (r *Replica) Err() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.mu.err
+// IsReplica reports whether the folder holds a replica: see [OpenReplica]. It creates nothing.
+func IsReplica(dir string) (bool, error) {
+	f, dir := fsys.Named(dir)
+	return replication.Is(f, dir)
 }
 
-// Stats are the figures of now.
-func (r *Replica) Stats() ReplicaStats {
-	now := r.clock().UnixMilli()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := r.mu.stats
-	if len(r.mu.behind) > 0 {
-		s.LagMS = max(0, now-r.mu.behind[0].time)
-	}
-	switch {
-	case r.mu.err != nil:
-		s.Error = r.mu.err.Error()
-	case r.mu.passing != nil:
-		s.Error = r.mu.passing.Error()
-	}
-	return s
+// StandbyOptions are those of a standby. The zero value works.
+type StandbyOptions struct {
+	// MemoryBudget and DiskReserve are those of [Options].
+	MemoryBudget int64
+	DiskReserve  int64
+	// Logger hears of what the store does by itself. nil: nothing is logged.
+	Logger *slog.Logger
 }
 
-// Wait returns once the feed has ended, or the replica has stopped, and reads see all that has come; no
-// file has what an erasure has removed then, unless a read goes on that began before. It returns what
-// [Replica.Err] is then: ErrCorrupt where the feed has less than it had.
-func (r *Replica) Wait(ctx context.Context) error {
-	err := r.await(ctx, func(s *replicaState) bool { return s.over() && (!s.purging || s.broken || s.kept > 0) })
-	if err != nil {
-		return err
-	}
-	return r.Err()
+// Standby is a folder that is made of the frames of a log, and is not read meanwhile. Once it is closed, [OpenLogged]
+// opens it to own it, [Open] with ReadOnly to look into it, and [PromoteReplica] makes a database of its own of it.
+type Standby = replication.Standby
+
+// OpenStandby opens the folder of a standby or of an owner, which is closed or was killed, or begins one where the
+// folder is missing or empty. nil options are the zero options.
+//
+// It returns ErrLocked where the folder is open already, ErrExists where it holds a database without a log,
+// ErrNotDatabase where it holds other files, ErrCorrupt where it is damaged, ErrNotRetained where it does not
+// tell how far it is.
+func OpenStandby(dir string, o *StandbyOptions) (*Standby, error) {
+	f, dir := fsys.Named(dir)
+	return openStandby(f, dir, o)
 }
 
-// WaitLSN returns once reads see the commit of an LSN: whoever has written it to the database finds it
-// in the replica then. Where the following ends before, that is ErrNotRetained, or the reason why.
-func (r *Replica) WaitLSN(ctx context.Context, lsn uint64) error {
-	err := r.await(ctx, func(s *replicaState) bool {
-		return s.stats.LSN >= lsn || s.over()
-	})
-	if err != nil || r.LSN() >= lsn {
-		return err
+func openStandby(f vfs.FS, dir string, o *StandbyOptions) (*Standby, error) {
+	h := &replicaHost{}
+	if o != nil {
+		h.MemoryBudget, h.DiskReserve, h.Logger = o.MemoryBudget, o.DiskReserve, o.Logger
 	}
-	if err := r.Err(); err != nil {
-		return err
-	}
-	return &fault.Error{Kind: fault.ErrNotRetained, What: "wait for a commit", Why: "the feed ended before it", Do: "follow on"}
+	return replication.OpenStandby(h, f, dir)
 }
 
-// over reports whether reads will never see more than they do.
-func (s *replicaState) over() bool {
-	if s.shown == nil {
-		return s.ended && (s.broken || s.stats.Number == 0)
+// replicaHost makes the stores and databases of a replica with the options of that.
+type replicaHost struct {
+	ReplicaOptions
+	tuning tuning // of the databases that read, for tests
+}
+
+// Store implements [replication.Host].
+func (h *replicaHost) Store(base vfs.FS, dir string) *store.Store {
+	opts, t := h.forReading(), &tuning{fs: base}
+	db, _ := newDB(dir, opts, t)
+	c := db.storeConfig(base, opts, t)
+	c.ReadOnly, c.Resume, c.Rewritten = false, func() {}, nil
+	return store.New(c)
+}
+
+// Show implements [replication.Host].
+func (h *replicaHost) Show(dir string, st *store.Store, id *place.Identity, stats func() ReplicaStats) (replication.View, error) {
+	opts, t := h.forReading(), h.tuning
+	t.frozen, t.follows = st, stats
+	db, _ := newDB(dir, opts, &t)
+	db.held = notHeld{}
+	if err := cmp.Or(db.newHooks(opts.Hooks), db.become(id, opts)); err != nil {
+		return nil, errors.Join(err, st.Close())
 	}
-	return s.ended && (s.broken || s.shown.at.Number == s.stats.Number)
+	return (*replicaView)(db), db.launch(id, opts)
 }
 
-// await returns when the state is as it should be, or the replica is closed.
-func (r *Replica) await(ctx context.Context, is func(*replicaState) bool) error {
-	closed := false
-	err := r.reach(ctx, func(s *replicaState) bool {
-		done := is(s)
-		closed = !done && s.closed
-		return done || closed
-	})
-	if closed {
-		return closedReplica()
+// notHeld is the lock of a folder that somebody else has.
+type notHeld struct{}
+
+// Close gives nothing back.
+func (notHeld) Close() error { return nil }
+
+// replicaView is a database that shows one state of a replica.
+type replicaView DB
+
+func (v *replicaView) LSN() uint64                     { return (*DB)(v).LSN() }
+func (v *replicaView) Renew(ctx context.Context) error { return v.spaces.Renew(ctx) }
+func (v *replicaView) Close() error                    { return (*DB)(v).Close() }
+
+// keptShare bounds what the next view links again of the vectors of a space: one in so many.
+const keptShare = 16
+
+// EndLinking ends the linking of vectors, and keeps what was linked in a file, so that who opens the
+// database next reads the links. Searches go on.
+func (v *replicaView) EndLinking() {
+	v.life.EndWork()
+	for _, s := range v.spaces.All() {
+		least := max(v.spaces.Limits.CloseTail, uint64(s.Used.Load())/keptShare)
+		v.spaces.Save(context.Background(), s, least, least)
 	}
-	return err
-}
-
-// reach returns when the state is as it should be.
-func (r *Replica) reach(ctx context.Context, is func(*replicaState) bool) error {
-	for {
-		r.mu.Lock()
-		done, changed := is(&r.mu.replicaState), r.mu.changed
-		r.mu.Unlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-changed:
-		}
-	}
-}
-
-func closedReplica() error {
-	return &fault.Error{Kind: fault.ErrClosed, What: "use a replica", Why: "it is closed", Do: "open it"}
-}
-
-// change changes the state, and wakes who waits for it.
-func (r *Replica) change(fn func(*replicaState)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	fn(&r.mu.replicaState)
-	close(r.mu.changed)
-	r.mu.changed = make(chan struct{})
-}
-
-// Close ends the following, waits for reads that run, and gives the folder back. What was applied stays:
-// opening the replica again goes on behind it. Closing again does nothing. It must not be called within
-// [Replica.Use].
-func (r *Replica) Close() (err error) {
-	r.closing.Do(func() { err = r.close() })
-	return err
-}
-
-func (r *Replica) close() error {
-	r.stop()
-	r.change(func(s *replicaState) { s.closed = true })
-	r.work.Wait()
-	errs := []error{r.drain(context.Background()), r.closeViews()}
-	if r.next != nil {
-		errs = append(errs, r.drop())
-	}
-	if r.main != nil {
-		errs = append(errs, r.main.close())
-	}
-	return errors.Join(append(errs, r.held.Close())...)
 }

@@ -195,7 +195,7 @@ func (db *DB) admit(ctx context.Context) (release func(), err error) {
 		err = db.store.AdmitSending(doing)
 	}
 	if err == nil {
-		err = db.awaitLate(ctx)
+		err = db.archives.AwaitLate(ctx)
 	}
 	if err == nil {
 		err = db.waitForSealing(ctx)
@@ -237,10 +237,10 @@ func (db *DB) acknowledge(seen uint64, err error) error {
 
 // acknowledgeWithin is acknowledge for as long as the context of a call lasts.
 func (db *DB) acknowledgeWithin(ctx context.Context, seen uint64, err error) error {
-	if !db.archives.first || ctx.Done() == nil {
+	if !db.archives.First || ctx.Done() == nil {
 		return db.acknowledge(seen, err)
 	}
-	return db.acknowledgeFirst(ctx, seen, err)
+	return db.archives.Acknowledge(ctx, func() error { return db.acknowledge(seen, err) }, err)
 }
 
 // update runs fn under the lock and returns the newest LSN that it observed or

@@ -86,7 +86,7 @@ var law = map[string]row{
 
 	"memory": {floor: model, only: []string{"filter", "scope", "internal/clock", "internal/fault", "internal/metadata", "internal/valid"}},
 
-	"internal/shipping": {floor: byName, hidden: true, only: []string{"internal/fault", "internal/kv", "internal/layout", "internal/store", "wal"}, outside: []string{pebble}},
+	"internal/shipping": {floor: byName, hidden: true, only: []string{"internal/fault", "internal/kv", "internal/layout", "internal/store", "wal"}, outside: []string{pebble, xxh3}},
 
 	"wal/folder": {floor: byName, only: []string{"internal/clock", "internal/fault", "internal/fsys", "internal/host", "internal/retry", "wal"}, outside: []string{pebble, xxh3}},
 
@@ -101,7 +101,10 @@ var law = map[string]row{
 	"internal/erasure":         {floor: rankings, hidden: true, outside: []string{xxh3}},
 	"internal/recall":          {floor: rankings, hidden: true, outside: []string{roaring}},
 
+	"internal/backups":    {floor: works, hidden: true},
 	"internal/changefeed": {floor: works, hidden: true},
+
+	"internal/replication": {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 

@@ -1,4 +1,4 @@
-package engine
+package replication
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ type Promotion struct {
 }
 
 // Promote ends the following, once what has come is applied, and makes the replica a database that can be
-// written, as [PromoteReplica] does. It waits for reads that run, and closes the replica.
+// written, as [Promote] does. It waits for reads that run, and closes the replica.
 func (r *Replica) Promote(ctx context.Context) (*Promotion, error) {
 	r.stop()
 	if err := r.await(ctx, func(s *replicaState) bool { return s.shown == nil || s.shown.refs == 0 }); err != nil {
@@ -36,27 +36,13 @@ func (r *Replica) Promote(ctx context.Context) (*Promotion, error) {
 	if err := r.Close(); err != nil {
 		return nil, err
 	}
-	return promote(r.base, r.dir, &r.o)
-}
-
-// PromoteReplica makes the replica in a folder a database of its own, which [Open] opens to be written:
-// one that is closed, or whose process was killed. The folder keeps all that was applied. It begins a new
-// timeline behind that, so that nothing which the database writes from now on is taken for what the replica
-// has, or the other way round.
-//
-// Whether the database that was followed still lives, PromoteReplica does not know: if it does, there are
-// two databases from then on, which go their own ways.
-//
-// It returns ErrInvalid where the folder holds no replica, ErrLocked while it is followed, ErrCorrupt where
-// it is damaged. A promotion that is interrupted is done or not; it can be called again.
-func PromoteReplica(dir string) (*Promotion, error) {
-	f, dir := fsys.Named(dir)
-	return promote(f, dir, &ReplicaOptions{})
+	return Promote(r.host, r.base, r.dir)
 }
 
 func doingPromote(dir string) string { return "promote the replica " + dir }
 
-func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) {
+// Promote makes the replica in a folder, which is closed or whose process was killed, a database of its own.
+func Promote(h Host, f vfs.FS, dir string) (p *Promotion, err error) {
 	if err := place.Look(f, dir); err != nil {
 		return nil, err
 	}
@@ -78,7 +64,7 @@ func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) 
 	if err != nil {
 		return nil, err
 	}
-	lsn, err := lastOf(f, dir, o, id)
+	lsn, err := lastOf(h, f, dir, id)
 	if err != nil {
 		return nil, fault.Within(doingPromote(dir), err)
 	}
@@ -86,7 +72,7 @@ func promote(f vfs.FS, dir string, o *ReplicaOptions) (p *Promotion, err error) 
 	if err != nil {
 		return nil, err
 	}
-	id.Parent = &Origin{Timeline: id.Timeline, LSN: lsn}
+	id.Parent = &place.Origin{Timeline: id.Timeline, LSN: lsn}
 	id.Replica, id.Logged, id.Timeline = false, false, timeline.String()
 	// The mark is of the timeline that ends; opening makes another one. The number in the store is of that
 	// timeline, too, so that it says nothing any more.
@@ -118,8 +104,8 @@ func mayPromote(f vfs.FS, dir string) error {
 
 // lastOf opens the store of a replica, which brings what its log holds into tables, and returns the LSN of
 // its newest commit.
-func lastOf(f vfs.FS, dir string, o *ReplicaOptions, id *place.Identity) (lsn uint64, err error) {
-	of, err := openFollowed(f, dir, o, id)
+func lastOf(h Host, f vfs.FS, dir string, id *place.Identity) (lsn uint64, err error) {
+	of, err := openFollowed(h, f, dir, id)
 	if err != nil {
 		return 0, err
 	}

@@ -1,4 +1,4 @@
-package engine
+package replication
 
 import (
 	"errors"
@@ -15,11 +15,8 @@ import (
 // A replica is built in a folder within its own, which no Open takes for a database. Once the store in it
 // is whole, that folder gets another name, and what is in it takes the place of what was there before: in
 // steps that are done again from the beginning where a crash has come between them.
-// refuseReplica refuses to open a replica to be written.
-func refuseReplica(f vfs.FS, dir string, o *Options) error {
-	if o.ReadOnly {
-		return nil
-	}
+// Refuse refuses to open a replica to be written.
+func Refuse(f vfs.FS, dir string) error {
 	id, err := place.Read(f, dir)
 	if err != nil || id == nil || !id.Replica {
 		return nil // what else there is to say, opening says
@@ -30,9 +27,8 @@ func refuseReplica(f vfs.FS, dir string, o *Options) error {
 	}
 }
 
-// IsReplica reports whether the folder holds a replica: see [OpenReplica]. It creates nothing.
-func IsReplica(dir string) (bool, error) {
-	f, dir := fsys.Named(dir)
+// Is reports whether a folder holds a replica.
+func Is(f vfs.FS, dir string) (bool, error) {
 	if err := place.Look(f, dir); err != nil {
 		return false, err
 	}

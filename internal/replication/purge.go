@@ -1,4 +1,4 @@
-package engine
+package replication
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func (r *Replica) purge(ctx context.Context) (again bool, err error) {
 	if !f.mustPurge() {
 		return false, nil
 	}
-	if err := shown.db.spaces.Renew(ctx); err != nil {
+	if err := shown.db.Renew(ctx); err != nil {
 		return false, err
 	}
 	err = f.purge(ctx)
@@ -77,7 +77,7 @@ func (f *followed) purge(ctx context.Context) error {
 		err = f.store.Delete(layout.PurgeKey, pebble.Sync)
 	}
 	if err != nil {
-		return fault.Within("rewrite the files of the replica "+f.dir, err)
+		return fault.Within("rewrite the files of "+f.dir, err)
 	}
 	f.mu.Lock()
 	f.erased = false

@@ -1,31 +1,32 @@
-package engine
+package backups
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
 const (
-	// archiveDelay is how long a commit stays out of the archive at most, while that keeps up, unless
-	// Options.ArchiveDelay says otherwise.
+	// MaxUnsent bounds what waits in RAM for an archive: beyond it the archive begins again, from a base.
+	MaxUnsent = 64 << 20
+	// archiveDelay is how long a commit stays out of the archive at most, while that keeps up.
 	archiveDelay = time.Second
-	// maxUnsent bounds what waits in RAM for an archive: beyond it the archive begins again, from a base.
-	maxUnsent = 64 << 20
 	// frameBytes are about the most that one frame has.
 	frameBytes = 8 << 20
 	// retryArchive to mostRetryArchive are the pauses after failures of an archive, each twice the one before.
 	retryArchive     = 100 * time.Millisecond
 	mostRetryArchive = 30 * time.Second
-	// lastArchive is how long Close waits for an archive to take what is left. The log of the store keeps
+	// lastSend is how long Close waits for an archive to take what is left. The log of the store keeps
 	// it for the next opening.
-	lastArchive = 5 * time.Second
+	lastSend = 5 * time.Second
 )
 
 // ArchiveStats say how an archive keeps up.
@@ -52,7 +53,8 @@ type ArchiveStats struct {
 
 // archiver brings what a database writes to an archive. One goroutine runs it.
 type archiver struct {
-	db    *DB
+	host  Host
+	log   *slog.Logger
 	to    wal.Archive
 	out   *store.Outlet
 	delay time.Duration
@@ -65,6 +67,7 @@ type archiver struct {
 	base  bool // a base is due
 	stop  context.CancelFunc
 	over  chan struct{} // closed when run has returned
+	last  time.Duration // how long end sends what is left
 
 	mu     sync.Mutex
 	turn   *sync.Cond // broadcast when something was sent, or the archiver has ended
@@ -77,8 +80,8 @@ type archiver struct {
 	urgent chan struct{}
 }
 
-func newArchiver(db *DB, to wal.Archive, out *store.Outlet, delay time.Duration) *archiver {
-	a := &archiver{db: db, to: to, out: out, delay: delay, urgent: make(chan struct{}, 1)}
+func (as *Archives) newArchiver(to wal.Archive, out *store.Outlet, delay time.Duration) *archiver {
+	a := &archiver{host: as.host, log: as.Logger, to: to, out: out, delay: delay, last: as.LastSend, urgent: make(chan struct{}, 1)}
 	if a.delay <= 0 {
 		a.delay = archiveDelay
 	}
@@ -103,12 +106,7 @@ func (a *archiver) run(ctx context.Context) {
 			return
 		}
 		a.failed(err)
-		timer := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		_ = retry.Sleep(ctx, pause) // the loop looks at ctx
 		pause = min(2*pause, mostRetryArchive)
 	}
 }
@@ -159,7 +157,7 @@ func (a *archiver) send(ctx context.Context) error {
 		return nil
 	}
 	if unsynced > 0 && len(a.out.Peek(1)) == 0 { // of what runs behind the calls nobody waits for a sync
-		if err := a.db.store.SyncLog(nil); err != nil {
+		if err := a.host.Store().SyncLog(nil); err != nil {
 			return err
 		}
 	}
@@ -171,7 +169,7 @@ func (a *archiver) begin(ctx context.Context) error {
 	if a.begun {
 		return nil
 	}
-	end, err := a.to.Begin(ctx, a.db.Settings().ID, shipping.Timeline(a.db.store))
+	end, err := a.to.Begin(ctx, a.host.ID(), shipping.Timeline(a.host.Store()))
 	if err != nil {
 		return err
 	}
@@ -212,7 +210,7 @@ func (a *archiver) frame(batches []store.Written) *wal.Frame {
 	if len(batches) == 0 {
 		return nil
 	}
-	f := &wal.Frame{Timeline: shipping.Timeline(a.db.store), Kind: wal.Batches, First: batches[0].Number, Since: a.lsn(), LSN: a.lsn(), Time: a.at}
+	f := &wal.Frame{Timeline: shipping.Timeline(a.host.Store()), Kind: wal.Batches, First: batches[0].Number, Since: a.lsn(), LSN: a.lsn(), Time: a.at}
 	for _, b := range batches {
 		if b.LSN == 0 { // of the log of the store, or of before the first commit
 			b.LSN, b.Time = shipping.NewestCommit(b.Repr)
@@ -266,7 +264,7 @@ func (a *archiver) sendBase(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, snap.Close()) }()
-	newest, err := shipping.Newest(a.db.keys(), snap)
+	newest, err := shipping.Newest(a.host.Keys(), snap)
 	if err != nil {
 		return err
 	}
@@ -275,7 +273,7 @@ func (a *archiver) sendBase(ctx context.Context) (err error) {
 	a.ready = false
 	a.stats.RestartLSN = newest.LSN
 	a.mu.Unlock()
-	base := shipping.NewBase(a.db.store, number, newest, func(f *wal.Frame) error { return a.appendBase(ctx, f) })
+	base := shipping.NewBase(a.host.Store(), number, newest, func(f *wal.Frame) error { return a.appendBase(ctx, f) })
 	if _, err := base.Write(ctx, snap); err != nil {
 		return err
 	}
@@ -302,7 +300,7 @@ func (a *archiver) appendBase(ctx context.Context, f *wal.Frame) error {
 
 // failed notes a failure and tells of it once.
 func (a *archiver) failed(err error) {
-	now := a.db.clock()
+	now := a.host.Now()
 	a.mu.Lock()
 	first := a.stats.Failing == nil
 	a.stats.Error = err.Error()
@@ -314,12 +312,12 @@ func (a *archiver) failed(err error) {
 	}
 	a.mu.Unlock()
 	if first {
-		a.db.logger.Warn("the archive takes nothing; it is tried again, and the database goes on", "archive", a.to.Name(), "error", err)
+		a.log.Warn("the archive takes nothing; it is tried again, and the database goes on", "archive", a.to.Name(), "error", err)
 	}
 }
 
-// errUnarchived is what a write gets that waits for an archive while the database closes.
-var errUnarchived = &fault.Error{Kind: fault.ErrClosed, What: "archive a write", Why: "the database is being closed, and the archive does not take it", Do: "the write is in the database; open it again to have it archived"}
+// ErrUnarchived is what a write gets that waits for an archive while the database closes.
+var ErrUnarchived = &fault.Error{Kind: fault.ErrClosed, What: "archive a write", Why: "the database is being closed, and the archive does not take it", Do: "the write is in the database; open it again to have it archived"}
 
 // wait returns when everything up to a number was sent, or the archiver has ended.
 func (a *archiver) wait(ctx context.Context, number uint64) error {
@@ -333,7 +331,7 @@ func (a *archiver) wait(ctx context.Context, number uint64) error {
 	defer a.mu.Unlock()
 	for !a.ready || a.stats.Number < number {
 		if a.ended {
-			return errUnarchived
+			return ErrUnarchived
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -372,11 +370,11 @@ func (a *archiver) giveUp() {
 func (a *archiver) end() error {
 	a.stop()
 	<-a.over
-	ctx, cancel := context.WithTimeout(context.Background(), a.db.lastArchive)
+	ctx, cancel := context.WithTimeout(context.Background(), a.last)
 	defer cancel()
-	err := a.db.Failed()
+	err := a.host.Store().Failed()
 	if err == nil {
-		err = a.db.store.SyncLog(nil)
+		err = a.host.Store().SyncLog(nil)
 	}
 	if err == nil {
 		err = a.send(ctx)
@@ -405,4 +403,21 @@ func (a *archiver) figures(now time.Time) ArchiveStats {
 		s.LagMS = now.Sub(a.behind).Milliseconds()
 	}
 	return s
+}
+
+// waitAll waits for everything that was applied before the call. The first failure of the archive ends the
+// wait.
+func (a *archiver) waitAll(ctx context.Context) error {
+	if err := a.host.Store().SyncLog(nil); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := a.onFailure(cancel)
+	defer stop()
+	err := a.wait(ctx, a.host.Store().Synced())
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
 }

@@ -1,4 +1,4 @@
-package engine
+package replication
 
 import (
 	"bytes"
@@ -44,11 +44,11 @@ type followed struct {
 }
 
 // newFollowed makes an empty store in a folder that holds nothing else, for a timeline.
-func newFollowed(base vfs.FS, dir string, o *ReplicaOptions, t wal.Timeline) (*followed, error) {
+func newFollowed(h Host, base vfs.FS, dir string, t wal.Timeline) (*followed, error) {
 	if err := place.MakeDir(base, dir); err != nil {
 		return nil, err
 	}
-	f := &followed{dir: dir, base: base, store: newFollowedStore(base, dir, o)}
+	f := &followed{dir: dir, base: base, store: h.Store(base, dir)}
 	if err := f.store.Open(false, store.Timeline(t)); err != nil {
 		return nil, err
 	}
@@ -56,12 +56,12 @@ func newFollowed(base vfs.FS, dir string, o *ReplicaOptions, t wal.Timeline) (*f
 }
 
 // openFollowed opens the store of a replica.
-func openFollowed(base vfs.FS, dir string, o *ReplicaOptions, id *place.Identity) (*followed, error) {
+func openFollowed(h Host, base vfs.FS, dir string, id *place.Identity) (*followed, error) {
 	t, err := wal.ParseTimeline(id.Timeline)
 	if err != nil {
 		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(dir), Why: place.Name + " holds no timeline", Cause: err, Do: beginAgain}
 	}
-	f := &followed{dir: dir, base: base, store: newFollowedStore(base, dir, o)}
+	f := &followed{dir: dir, base: base, store: h.Store(base, dir)}
 	if err := f.store.Open(true, store.Timeline(t)); err != nil {
 		return nil, err
 	}
@@ -82,28 +82,29 @@ func openFollowed(base vfs.FS, dir string, o *ReplicaOptions, id *place.Identity
 	return f, nil
 }
 
-func newFollowedStore(base vfs.FS, dir string, o *ReplicaOptions) *store.Store {
-	opts, t := o.forReading(), &tuning{fs: base}
-	db, _ := newDB(dir, opts, t)
-	c := db.storeConfig(base, opts, t)
-	c.ReadOnly, c.Resume, c.Rewritten = false, func() {}, nil
-	return store.New(c)
-}
-
 // beginAgain is what helps a replica that cannot go on.
 const beginAgain = "begin again from a base: ReplicaOptions.BeginAgain, or memdbctl replica --begin-again"
 
 func doingReplica(dir string) string { return "follow into " + dir }
 
-// identify takes the identity that the store holds, and writes memdb.json where that says another.
-func (f *followed) identify() error {
-	b, err := place.CopyIn(f.store)
+// identityIn is the identity that a store holds.
+func identityIn(st *store.Store, dir string) (*place.Identity, error) {
+	b, err := place.CopyIn(st)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	id, err := place.Decode(b)
 	if err != nil {
-		return &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(f.dir), Why: "the identity of the database is damaged", Cause: err, Do: beginAgain}
+		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingReplica(dir), Why: "the identity of the database is damaged", Cause: err, Do: beginAgain}
+	}
+	return id, err
+}
+
+// identify takes the identity that the store holds, and writes memdb.json where that says another.
+func (f *followed) identify() error {
+	id, err := identityIn(f.store, f.dir)
+	if err != nil {
+		return err
 	}
 	id.Replica, id.Created, id.Timeline = true, true, wal.Timeline(f.store.Timeline()).String()
 	want, err := id.Encode()
@@ -240,6 +241,10 @@ func (f *followed) knows(b []byte) error {
 	}
 	return nil
 }
+
+// markEvery is how often it is written down how much of the store is on disk: damage that takes what was applied
+// longer ago is noticed.
+const markEvery = time.Second
 
 // mark writes down, now and then, what of the store is on disk.
 func (f *followed) mark() error {

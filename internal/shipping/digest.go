@@ -1,13 +1,11 @@
-package engine
+package shipping
 
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
@@ -21,34 +19,8 @@ type Digest struct {
 	Sum    uint64 `json:"sum"`
 }
 
-// Digest reads everything that a database over a log has, as of now, and returns once its log has that, too.
-func (db *DB) Digest(ctx context.Context) (d Digest, err error) {
-	const doing = "read all of the database"
-	release, err := db.enter(doing)
-	if err != nil {
-		return d, err
-	}
-	defer release()
-	if db.logged == nil {
-		return d, fault.Invalid(doing, "it has no log that it could be compared with", "use check")
-	}
-	snap, number := db.store.Numbering()
-	defer func() { err = errors.Join(err, snap.Close()) }()
-	if err := db.store.SyncLog(nil); err != nil {
-		return d, err
-	}
-	return digest(ctx, snap, number)
-}
-
-// Digest reads everything that the standby has.
-func (s *Standby) Digest(ctx context.Context) (d Digest, err error) {
-	if s.of == nil {
-		return d, nil
-	}
-	return digest(ctx, s.of.store, s.of.at.Number)
-}
-
-func digest(ctx context.Context, r kv.Reader, number uint64) (Digest, error) {
+// DigestOf reads everything that a state has, which is that behind the batch of a number.
+func DigestOf(ctx context.Context, r kv.Reader, number uint64) (Digest, error) {
 	d, sum := Digest{Number: number}, xxh3.New()
 	var head [8]byte
 	err := kv.Scan(r, nil, nil, func(key, value []byte) error {

@@ -1,4 +1,4 @@
-package engine
+package replication
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (r *Replica) follow(ctx context.Context) {
 			continue
 		}
 		if err != nil {
-			r.logger.Error("the replica follows no more", "folder", r.dir, "error", err)
+			r.Logger.Error("the replica follows no more", "folder", r.dir, "error", err)
 		}
 		r.change(func(s *replicaState) {
 			if s.err == nil {
@@ -168,7 +168,7 @@ func (r *Replica) build(t wal.Timeline) (*followed, error) {
 	if err := removeAll(r.base, path); err != nil {
 		return nil, fault.Within(doingReplica(r.dir), err)
 	}
-	f, err := newFollowed(r.base, path, &r.o, t)
+	f, err := newFollowed(r.host, r.base, path, t)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func (r *Replica) replace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f, err := openFollowed(r.base, r.dir, &r.o, id)
+	f, err := openFollowed(r.host, r.base, r.dir, id)
 	if err != nil {
 		return err
 	}
@@ -235,10 +235,10 @@ func (r *Replica) replace(ctx context.Context) error {
 // beginsAgain reports whether the replica goes on from a base after an error. What has just begun again
 // does not: the feed has no base that it could follow.
 func (r *Replica) beginsAgain(err error) bool {
-	if !r.o.BeginAgain || r.main == nil || r.again || r.next != nil || !errors.Is(err, wal.ErrGap) {
+	if !r.BeginAgain || r.main == nil || r.again || r.next != nil || !errors.Is(err, wal.ErrGap) {
 		return false
 	}
-	r.logger.Warn("the replica begins again from a base", "folder", r.dir, "why", err)
+	r.Logger.Warn("the replica begins again from a base", "folder", r.dir, "why", err)
 	r.again = true
 	return true
 }

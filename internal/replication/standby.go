@@ -1,73 +1,48 @@
-package engine
+package replication
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/wal"
 )
 
-// StandbyOptions are those of a standby. The zero value works.
-type StandbyOptions struct {
-	// MemoryBudget and DiskReserve are those of [Options].
-	MemoryBudget int64
-	DiskReserve  int64
-	// Logger hears of what the store does by itself. nil: nothing is logged.
-	Logger *slog.Logger
-}
-
 // Standby is a folder that is made of the frames of a log, and is not read meanwhile: keys and values alone, no
-// index in RAM. Once it is closed, [OpenLogged] opens it to own it, [Open] with ReadOnly to look into it, and
-// [PromoteReplica] makes a database of its own of it. One goroutine uses it at a time.
+// index in RAM. Once it is closed, engine.OpenLogged opens it to own it, engine.Open with ReadOnly to look into it, and
+// [Promote] makes a database of its own of it. One goroutine uses it at a time.
 //
 // What is wrong with a folder helps nobody: whatever error a method returns but ErrDiskFull and ErrLocked, the
 // folder may be removed, and made again of the log.
 type Standby struct {
+	host Host
 	dir  string
 	base vfs.FS
 	held io.Closer
-	o    ReplicaOptions
 	of   *followed // nil while it holds nothing
 }
 
 // OpenStandby opens the folder of a standby or of an owner, which is closed or was killed, or begins one where the
-// folder is missing or empty. nil options are the zero options.
-//
-// It returns ErrLocked where the folder is open already, ErrExists where it holds a database without a log,
-// ErrNotDatabase where it holds other files, ErrCorrupt where it is damaged, ErrNotRetained where it does not
-// tell how far it is.
-func OpenStandby(dir string, o *StandbyOptions) (*Standby, error) {
-	f, dir := fsys.Named(dir)
-	return openStandby(f, dir, o)
-}
-
-func openStandby(f vfs.FS, dir string, o *StandbyOptions) (*Standby, error) {
-	s := &Standby{dir: dir, base: f, o: ReplicaOptions{Logger: slog.New(slog.DiscardHandler)}}
-	if o != nil {
-		s.o.MemoryBudget, s.o.DiskReserve, s.o.Logger = o.MemoryBudget, o.DiskReserve, cmp.Or(o.Logger, s.o.Logger)
-	}
+// folder is missing or empty.
+func OpenStandby(h Host, base vfs.FS, dir string) (*Standby, error) {
+	s := &Standby{host: h, dir: dir, base: base}
 	if err := place.InFolder(doingReplica(dir), dir); err != nil {
 		return nil, err
 	}
-	if err := place.Look(f, dir); err != nil {
+	if err := place.Look(base, dir); err != nil {
 		return nil, err
 	}
-	if err := place.MakeDir(f, dir); err != nil {
+	if err := place.MakeDir(base, dir); err != nil {
 		return nil, place.FullError(dir, err)
 	}
-	held, err := place.Lock(f, dir, clock.System(), false)
+	held, err := place.Lock(base, dir, clock.System(), false)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +65,7 @@ func (s *Standby) begin() error {
 	case !id.Logged:
 		return &fault.Error{Kind: fault.ErrExists, What: doingReplica(s.dir), Why: "the folder holds a database without a log", Do: "name another folder"}
 	}
-	if s.of, err = openFollowed(s.base, s.dir, &s.o, id); err != nil {
+	if s.of, err = openFollowed(s.host, s.base, s.dir, id); err != nil {
 		return err
 	}
 	s.of.lazy = true
@@ -99,7 +74,7 @@ func (s *Standby) begin() error {
 
 // Position is how far the standby is: the zero Position while it holds nothing, one with Parts within a base.
 // Mark is that of its newest batch.
-func (s *Standby) Position() (m LogMark, at wal.Position, err error) {
+func (s *Standby) Position() (m layout.LogMark, at wal.Position, err error) {
 	if s.of == nil {
 		return m, at, nil
 	}
@@ -116,7 +91,7 @@ func (s *Standby) Position() (m LogMark, at wal.Position, err error) {
 // ErrNewerLayout. ErrDiskFull: nothing was applied, and it can be again once there is room.
 func (s *Standby) Apply(f *wal.Frame) error {
 	if s.of == nil {
-		of, err := newFollowed(s.base, s.dir, &s.o, f.Timeline)
+		of, err := newFollowed(s.host, s.base, s.dir, f.Timeline)
 		if err != nil {
 			return err
 		}
@@ -136,14 +111,15 @@ func (s *Standby) Purge(ctx context.Context) error {
 	if !s.Erased() {
 		return nil
 	}
-	if _, err := s.of.store.Purge(ctx, s.of.store.Rewrite); err != nil {
-		return fault.Within("rewrite the files of "+s.dir, err)
+	return s.of.purge(ctx)
+}
+
+// Digest reads everything that the standby has.
+func (s *Standby) Digest(ctx context.Context) (d shipping.Digest, err error) {
+	if s.of == nil {
+		return d, nil
 	}
-	if err := s.of.store.Delete(layout.PurgeKey, pebble.Sync); err != nil {
-		return err
-	}
-	s.of.erased = false
-	return nil
+	return shipping.DigestOf(ctx, s.of.store, s.of.at.Number)
 }
 
 // Sync returns when everything that was applied is on disk.

@@ -1,4 +1,4 @@
-package engine
+package replication
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
-	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/wal"
@@ -19,23 +18,15 @@ const (
 	// fifth of a processor at most; leastPause is the least.
 	loadShare  = 4
 	leastPause = 5 * time.Millisecond
-	// keptShare bounds what the next load links again of the vectors of a space: one in so many.
-	keptShare = 16
 )
 
-// replicaView is a database that reads one state of the replica. Replica.mu guards refs and old.
-type replicaView struct {
-	db   *DB
+// view is a database that reads one state of the replica. Replica.mu guards refs and old.
+type view struct {
+	db   View
 	at   wal.Position
 	refs int  // that read
 	old  bool // the last of them closes it
 }
-
-// notHeld is the lock of a folder that somebody else has.
-type notHeld struct{}
-
-// Close gives nothing back.
-func (notHeld) Close() error { return nil }
 
 // keepLoading makes what was applied readable, until ctx ends.
 func (r *Replica) keepLoading(ctx context.Context) {
@@ -86,7 +77,7 @@ func (r *Replica) load() error {
 	}
 	began := clock.System()
 	if shown != nil {
-		shown.db.endLinking()
+		shown.db.EndLinking()
 	}
 	st, at := r.main.newest()
 	db, err := r.open(st)
@@ -96,7 +87,7 @@ func (r *Replica) load() error {
 	took := clock.System().Sub(began)
 	r.main.store.Reached(db.LSN())
 	r.change(func(s *replicaState) {
-		s.shown = &replicaView{db: db, at: at}
+		s.shown = &view{db: db, at: at}
 		s.views++
 		s.stats.LSN, s.stats.Loads, s.stats.LoadMS = db.LSN(), s.stats.Loads+1, took.Milliseconds()
 		s.stats.Number, s.stats.Timeline = max(s.stats.Number, at.Number), at.Timeline.String()
@@ -112,47 +103,17 @@ func (r *Replica) load() error {
 }
 
 // open opens a database on a frozen store, which it closes.
-func (r *Replica) open(st *store.Store) (*DB, error) {
-	opts, t := r.o.forReading(), r.tuning
-	t.frozen, t.follows = st, r.Stats
-	db, _ := newDB(r.dir, opts, &t)
-	db.held = notHeld{}
-	id, err := db.identifyFrozen(opts)
+func (r *Replica) open(st *store.Store) (View, error) {
+	id, err := identityIn(st, r.dir)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
-	return db, db.launch(id, opts)
-}
-
-// identifyFrozen is identify of what is only read, and has its identity in the store.
-func (db *DB) identifyFrozen(o *Options) (*place.Identity, error) {
-	if err := db.newHooks(o.Hooks); err != nil {
-		return nil, err
-	}
-	b, err := place.CopyIn(db.store)
-	if err != nil {
-		return nil, err
-	}
-	id, err := place.Decode(b)
-	if err != nil {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: place.Opening(db.dir), Why: "the identity in the store is damaged", Cause: err, Do: beginAgain}
-	}
 	id.Created = true
-	return id, db.become(id, o)
-}
-
-// endLinking ends the linking of vectors, and keeps what was linked in a file, so that who opens the
-// database next reads the links. Searches go on.
-func (db *DB) endLinking() {
-	db.life.EndWork()
-	for _, s := range db.spaces.All() {
-		least := max(db.spaces.Limits.CloseTail, uint64(s.Used.Load())/keptShare)
-		db.spaces.Save(context.Background(), s, least, least)
-	}
+	return r.host.Show(r.dir, st, id, r.Stats)
 }
 
 // acquire pins the newest state that reads see, and waits for the first.
-func (r *Replica) acquire(ctx context.Context) (v *replicaView, err error) {
+func (r *Replica) acquire(ctx context.Context) (v *view, err error) {
 	closed := false
 	err = r.reach(ctx, func(s *replicaState) bool {
 		closed = s.closed
@@ -176,7 +137,7 @@ func (r *Replica) acquire(ctx context.Context) (v *replicaView, err error) {
 }
 
 // release ends a use. Whoever uses an old state last closes it.
-func (r *Replica) release(v *replicaView) {
+func (r *Replica) release(v *view) {
 	last := false
 	r.change(func(s *replicaState) {
 		v.refs--
@@ -186,14 +147,14 @@ func (r *Replica) release(v *replicaView) {
 	})
 	if last {
 		if err := r.closeView(v); err != nil {
-			r.logger.Warn("an old state of the replica was not closed well", "error", err)
+			r.Logger.Warn("an old state of the replica was not closed well", "error", err)
 		}
 		r.tell() // what was erased may wait for that
 	}
 }
 
 // retire closes a state that is shown no more, now or when its last use ends.
-func (r *Replica) retire(v *replicaView) error {
+func (r *Replica) retire(v *view) error {
 	unused := false
 	r.change(func(s *replicaState) {
 		v.old, unused = true, v.refs == 0
@@ -207,7 +168,7 @@ func (r *Replica) retire(v *replicaView) error {
 	return nil
 }
 
-func (r *Replica) closeView(v *replicaView) (err error) {
+func (r *Replica) closeView(v *view) (err error) {
 	if caught := panics.Catch("closes a state of a replica", func() { err = v.db.Close() }); caught != nil {
 		err = caught
 	}
@@ -225,11 +186,11 @@ func (r *Replica) drain(ctx context.Context) error {
 
 // closeViews closes the state that is shown. No read runs.
 func (r *Replica) closeViews() error {
-	var v *replicaView
+	var v *view
 	r.change(func(s *replicaState) { v, s.shown = s.shown, nil })
 	if v == nil {
 		return nil
 	}
-	v.db.endLinking()
+	v.db.EndLinking()
 	return r.closeView(v)
 }
