@@ -101,9 +101,11 @@ func (l *Life) Every(what string, interval time.Duration, signal <-chan struct{}
 		for {
 			select {
 			case <-ctx.Done():
-				return
 			case <-tick.C:
 			case <-signal:
+			}
+			if ctx.Err() != nil {
+				return
 			}
 			if err := fn(ctx); err != nil && ctx.Err() == nil {
 				l.report(err)
