@@ -167,6 +167,9 @@ func TestDryRunIsTheRun(t *testing.T) {
 			}
 			for _, o := range records {
 				for key, v := range o {
+					if key == "content" && done[len(done)-1]["format"] == "chats" && strings.Contains(stored, v.(string)) {
+						continue // what one message says is the text of its memory
+					}
 					if v != nil && !strings.Contains(stored, `"`+key+`"`) && !strings.Contains(report, key) {
 						t.Errorf("seed %d, %s: the key %q is nowhere: %s", seed, shape, key, report)
 					}
