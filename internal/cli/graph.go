@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,8 +24,12 @@ memdbctl graph match --from-type person --relation works_on --agent a`
 
 func (a *app) graphCmd() *cobra.Command {
 	cmd := newCmd(groupMemories, "graph", "Keep entities and the relations between them, for a user or an agent", graphExample)
-	return withVerbs(
-		cmd,
+	return withVerbs(cmd, slices.Concat(a.graphRecords(), a.graphQueries(), a.graphMore())...)
+}
+
+// graphRecords are the commands about single entities and relations.
+func (a *app) graphRecords() []*cobra.Command {
+	return []*cobra.Command{
 		a.graphAddCmd(), a.graphRelateCmd(),
 		opCmd(a, api.GraphEnd, shown[api.GraphEndRequest, api.RelationEnded]{
 			help:  help{example: "\nmemdbctl graph end alice works_on memdb --agent a"},
@@ -50,6 +55,12 @@ func (a *app) graphCmd() *cobra.Command {
 					count(d.Deleted.Relations, "relation", "relations"), count(d.Deleted.Links, "link", "links"))
 			},
 		}),
+	}
+}
+
+// graphQueries are the commands that walk the graph.
+func (a *app) graphQueries() []*cobra.Command {
+	return []*cobra.Command{
 		listCmd(a, api.GraphQuery, listShown[api.GraphQueryRequest, graph.FoundLine]{
 			help:    help{example: "\nmemdbctl graph query alice --agent a\nmemdbctl graph query alice --depth 3 --agent a --json"},
 			columns: columns[api.GraphQueryRequest]("DEPTH", "ID", "TYPE", "NAME"), cells: reachedCells,
@@ -74,6 +85,12 @@ func (a *app) graphCmd() *cobra.Command {
 			help: help{example: "\nmemdbctl graph components --agent a"}, columns: columns[api.GraphWhole]("SIZE", "FIRST"),
 			cells: func(c api.GraphComponent) []any { return []any{c.Size, c.First} },
 		}),
+	}
+}
+
+// graphMore are the commands about the graph as a whole, and about entities that are the same.
+func (a *app) graphMore() []*cobra.Command {
+	return []*cobra.Command{
 		a.graphLinkCmd(),
 		opCmd(a, api.GraphStats, shown[api.Owner, graph.Stats]{
 			help: help{example: "\nmemdbctl graph stats --agent a"}, print: func(_ *api.Owner, s graph.Stats) { a.printGraphStats(s) },
@@ -111,7 +128,7 @@ As of earlier LSNs both are what they were. unmerge B undoes it.`,
 			cells:   func(d graph.Duplicate) []any { return []any{shownScore(d.Score), d.A, d.B, strings.Join(d.Why, ", ")} },
 		}),
 		a.graphImportCmd(), a.graphExportCmd(),
-	)
+	}
 }
 
 func shownScore(score float64) string { return strconv.FormatFloat(score, 'f', 2, 64) }
