@@ -32,11 +32,11 @@ func (a *app) graphRecords() []*cobra.Command {
 	return []*cobra.Command{
 		a.graphAddCmd(), a.graphRelateCmd(),
 		opCmd(a, api.GraphEnd, shown[api.GraphEndRequest, api.RelationEnded]{
-			help:  help{example: "\nmemdbctl graph end alice works_on memdb --agent a"},
-			print: func(*api.GraphEndRequest, api.RelationEnded) { a.printf("ended 1\n") },
+			help: help{example: "\nmemdbctl graph end alice works_on memdb --agent a"},
+			show: func(*api.GraphEndRequest, api.RelationEnded) { a.printf("ended 1\n") },
 		}),
 		opCmd(a, api.GraphGet, shown[api.GraphGetRequest, graph.EntityLine]{
-			help: help{example: "\nmemdbctl graph get alice --agent a --json"}, print: func(_ *api.GraphGetRequest, l graph.EntityLine) { a.printEntity(&l) },
+			help: help{example: "\nmemdbctl graph get alice --agent a --json"}, show: func(_ *api.GraphGetRequest, l graph.EntityLine) { a.printEntity(&l) },
 			end: func(l graph.EntityLine) error {
 				if len(l.Relations) == graph.ShownRelations {
 					a.note("%s is shown with %s relations at most; export has them all", escape(l.ID), number(graph.ShownRelations))
@@ -50,7 +50,7 @@ func (a *app) graphRecords() []*cobra.Command {
 		}),
 		opCmd(a, api.GraphDelete, shown[api.GraphEntity, api.EntityDeleted]{
 			help: help{example: "\nmemdbctl graph delete alice --agent a"},
-			print: func(_ *api.GraphEntity, d api.EntityDeleted) {
+			show: func(_ *api.GraphEntity, d api.EntityDeleted) {
 				a.printf("deleted %s, %s and %s\n", count(d.Deleted.Entities, "entity", "entities"),
 					count(d.Deleted.Relations, "relation", "relations"), count(d.Deleted.Links, "link", "links"))
 			},
@@ -93,7 +93,7 @@ func (a *app) graphMore() []*cobra.Command {
 	return []*cobra.Command{
 		a.graphLinkCmd(),
 		opCmd(a, api.GraphStats, shown[api.Owner, graph.Stats]{
-			help: help{example: "\nmemdbctl graph stats --agent a"}, print: func(_ *api.Owner, s graph.Stats) { a.printGraphStats(s) },
+			help: help{example: "\nmemdbctl graph stats --agent a"}, show: func(_ *api.Owner, s graph.Stats) { a.printGraphStats(s) },
 		}),
 		listCmd(a, api.GraphLookup, listShown[api.GraphLookupRequest, api.NamedEntity]{
 			help:    help{example: "\nmemdbctl graph lookup 'alise jonson' --agent a\nmemdbctl graph lookup johnson --type person --limit 3 --agent a --json"},
@@ -117,10 +117,10 @@ become aliases of A; its properties fill in those that A lacks; its links to mem
 As of earlier LSNs both are what they were. unmerge B undoes it.`,
 				example: "\nmemdbctl graph merge alice alice-johnson --agent a",
 			},
-			print: printMerged[api.GraphMergeRequest](a, "merged"),
+			show: printMerged[api.GraphMergeRequest](a, "merged"),
 		}),
 		opCmd(a, api.GraphUnmerge, shown[api.GraphEntity, graph.Merged]{
-			help: help{example: "\nmemdbctl graph unmerge alice-johnson --agent a"}, print: printMerged[api.GraphEntity](a, "restored"),
+			help: help{example: "\nmemdbctl graph unmerge alice-johnson --agent a"}, show: printMerged[api.GraphEntity](a, "restored"),
 		}),
 		listCmd(a, api.GraphDuplicates, listShown[api.GraphDuplicatesRequest, graph.Duplicate]{
 			help:    help{example: "\nmemdbctl graph duplicates --agent a\nmemdbctl graph duplicates --min-score 0.8 --agent a --json"},
@@ -166,7 +166,7 @@ relations are added, and what is not named stays. A relation may go to an entity
 comes later.`,
 			example: graphAddExample,
 		},
-		print: func(_ *api.GraphAddRequest, e graph.Added) {
+		show: func(_ *api.GraphAddRequest, e graph.Added) {
 			a.printf("stored %s with %s\n", escape(e.ID), count(e.Relations, "relation", "relations"))
 			a.noteWaiting(e.WaitsFor)
 		},
@@ -186,7 +186,7 @@ no query shows the relation until it is. --strict refuses that. The ID of an ent
 merged leads to the one that it was merged into.`,
 			example: graphRelateExample,
 		},
-		print: func(_ *api.GraphRelateRequest, r graph.Related) {
+		show: func(_ *api.GraphRelateRequest, r graph.Related) {
 			a.printf("stored %s\n", escape(r.ID))
 			a.noteWaiting(r.WaitsFor)
 		},
@@ -257,7 +257,7 @@ func (a *app) graphLinkCmd() *cobra.Command {
 	}
 	cmd := opCmd(a, &either, shown[api.GraphLinkRequest, api.MemoryLink]{
 		help: help{example: graphLinkExample},
-		print: func(_ *api.GraphLinkRequest, l api.MemoryLink) {
+		show: func(_ *api.GraphLinkRequest, l api.MemoryLink) {
 			a.printf("%s\n", map[bool]string{true: "linked", false: "unlinked"}[l.Linked])
 		},
 	})

@@ -27,16 +27,16 @@ func (a *app) kvCmd() *cobra.Command {
 	return withVerbs(
 		cmd,
 		opCmd(a, api.KVPut, shown[api.KVPutRequest, entries.Line]{
-			help:  help{long: kvPutLong, example: kvPutExample},
-			print: func(_ *api.KVPutRequest, e entries.Line) { a.printf("put %s, version %d\n", escape(e.Key), e.Version) },
+			help: help{long: kvPutLong, example: kvPutExample},
+			show: func(_ *api.KVPutRequest, e entries.Line) { a.printf("put %s, version %d\n", escape(e.Key), e.Version) },
 		}),
 		opCmd(a, api.KVGet, shown[api.KVKey, entries.Line]{
-			help:  help{example: "\nmemdbctl kv get reports_count --agent researcher\nmemdbctl kv get reports_count --agent researcher --json"},
-			print: func(_ *api.KVKey, e entries.Line) { a.printf("%s\n", e.Value) },
+			help: help{example: "\nmemdbctl kv get reports_count --agent researcher\nmemdbctl kv get reports_count --agent researcher --json"},
+			show: func(_ *api.KVKey, e entries.Line) { a.printf("%s\n", e.Value) },
 		}),
 		opCmd(a, api.KVDelete, shown[api.KVKey, exchange.Deleted]{
-			help:  help{example: "\nmemdbctl kv delete reports_count --agent researcher"},
-			print: printDeletedOf[api.KVKey](a),
+			help: help{example: "\nmemdbctl kv delete reports_count --agent researcher"},
+			show: printDeletedOf[api.KVKey](a),
 		}),
 		listCmd(a, api.KVList, listShown[api.KVListRequest, entries.Line]{
 			help:    help{example: "\nmemdbctl kv list --agent researcher\nmemdbctl kv list cache/ --agent researcher --limit 1000 --json"},

@@ -31,14 +31,14 @@ addressed as notes are. Notes and archives are memories, too.`
 	return withVerbs(
 		cmd,
 		opCmd(a, api.NoteAdd, shown[api.NoteAddRequest, notes.Line]{
-			help: help{example: noteAddExample}, print: noteDone[api.NoteAddRequest](a, "added"),
+			help: help{example: noteAddExample}, show: noteDone[api.NoteAddRequest](a, "added"),
 		}),
 		opCmd(a, api.NoteGet, shown[api.NoteGetRequest, notes.Line]{
-			help:  help{example: "\nmemdbctl note get deploy --agent ops\nmemdbctl note get deploy --agent ops --json"},
-			print: func(_ *api.NoteGetRequest, n notes.Line) { a.printf("%s\n", n.Content) },
+			help: help{example: "\nmemdbctl note get deploy --agent ops\nmemdbctl note get deploy --agent ops --json"},
+			show: func(_ *api.NoteGetRequest, n notes.Line) { a.printf("%s\n", n.Content) },
 		}),
 		opCmd(a, api.NoteRename, shown[api.NoteRenameRequest, notes.Line]{
-			help: help{example: "\nmemdbctl note rename deploy release-plan --agent ops --keep"}, print: noteDone[api.NoteRenameRequest](a, "renamed"),
+			help: help{example: "\nmemdbctl note rename deploy release-plan --agent ops --keep"}, show: noteDone[api.NoteRenameRequest](a, "renamed"),
 		}),
 		opCmd(a, api.NoteAlias, shown[api.NoteAliasRequest, notes.Line]{
 			help: help{
@@ -46,10 +46,10 @@ addressed as notes are. Notes and archives are memories, too.`
 the canonical name of another note cannot be taken.`,
 				example: "\nmemdbctl note alias deploy release --agent ops",
 			},
-			print: noteDone[api.NoteAliasRequest](a, "gave an alias to"),
+			show: noteDone[api.NoteAliasRequest](a, "gave an alias to"),
 		}),
 		opCmd(a, api.NoteWrite, shown[api.NoteWriteRequest, notes.Line]{
-			help: help{example: "\nmemdbctl note write deploy \"The deploy runs at 19:00 UTC.\" --agent ops"}, print: noteDone[api.NoteWriteRequest](a, "wrote"),
+			help: help{example: "\nmemdbctl note write deploy \"The deploy runs at 19:00 UTC.\" --agent ops"}, show: noteDone[api.NoteWriteRequest](a, "wrote"),
 			end: func(n notes.Line) error {
 				if n.Kind == memory.KindArchive {
 					a.warn("%s is an archive, which is meant to stay as it was; memdbctl history %s has what it was", escape(n.Name), n.MemoryID)
@@ -58,7 +58,7 @@ the canonical name of another note cannot be taken.`,
 			},
 		}),
 		opCmd(a, api.NoteRemove, shown[api.NoteName, exchange.Deleted]{
-			help: help{example: "\nmemdbctl note remove deploy --agent ops"}, print: printDeletedOf[api.NoteName](a),
+			help: help{example: "\nmemdbctl note remove deploy --agent ops"}, show: printDeletedOf[api.NoteName](a),
 		}),
 		listCmd(a, api.NoteList, listShown[api.NoteListRequest, notes.Line]{
 			help: help{example: "\nmemdbctl note list --agent ops"}, columns: columns[api.NoteListRequest]("ID", "KIND", "NAME", "ALIASES", "CONTENT"), cells: noteCells,

@@ -20,8 +20,8 @@ type help struct{ long, example string }
 // shown is how a command shows the reply of its operation.
 type shown[Q, R any] struct {
 	help
-	// print shows the reply to people.
-	print func(q *Q, r R)
+	// show shows the reply to people.
+	show func(q *Q, r R)
 	// end is what follows, and may fail. nil: nothing.
 	end func(r R) error
 }
@@ -37,7 +37,7 @@ func opCmd[Q, R any](a *app, op *api.Op[Q, R], s shown[Q, R]) *cobra.Command {
 		case a.json:
 			err = a.printJSON(r)
 		default:
-			s.print(q, r)
+			s.show(q, r)
 		}
 		if err == nil && s.end != nil {
 			err = s.end(r)
@@ -123,15 +123,15 @@ func columns[Q any](names ...string) func(*Q) []string {
 // database.
 func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, run func(ctx context.Context, db *engine.DB) error) *cobra.Command {
 	b := &binding{a: a, q: q}
-	use := op.Name[strings.LastIndexByte(op.Name, ' ')+1:]
+	use := []string{op.Name[strings.LastIndexByte(op.Name, ' ')+1:]}
 	for i := range fields {
 		if f := &fields[i]; f.Arg != "" {
 			b.args = append(b.args, f)
-			use += " " + f.Arg
+			use = append(use, f.Arg)
 			b.words = b.words || f.Words
 		}
 	}
-	cmd := newCmd("", use, op.Summary, h.example)
+	cmd := newCmd("", strings.Join(use, " "), op.Summary, h.example)
 	cmd.Long = h.long
 	b.cmd = cmd
 	for i := range fields {

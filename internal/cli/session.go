@@ -271,7 +271,7 @@ memdbctl session delete monday --agent support --with-memories`
 // sessionStates are the commands about a session as a whole.
 func (a *app) sessionStates() []*cobra.Command {
 	end := func(op *api.Op[api.Session, sessions.SessionLine], verb string) *cobra.Command {
-		return opCmd(a, op, shown[api.Session, sessions.SessionLine]{help: help{example: "\nmemdbctl session " + verb + " monday --agent support"}, print: showSession[api.Session](a)})
+		return opCmd(a, op, shown[api.Session, sessions.SessionLine]{help: help{example: "\nmemdbctl session " + verb + " monday --agent support"}, show: showSession[api.Session](a)})
 	}
 	return []*cobra.Command{
 		listCmd(a, api.SessionList, listShown[api.SessionListRequest, sessions.SessionLine]{
@@ -281,13 +281,13 @@ func (a *app) sessionStates() []*cobra.Command {
 			},
 		}),
 		opCmd(a, api.SessionOpen, shown[api.SessionOpenRequest, sessions.SessionLine]{
-			help: help{long: sessionOpenLong, example: sessionOpenExample}, print: showSession[api.SessionOpenRequest](a),
+			help: help{long: sessionOpenLong, example: sessionOpenExample}, show: showSession[api.SessionOpenRequest](a),
 		}),
 		end(api.SessionClose, "close"),
 		end(api.SessionArchive, "archive"),
 		opCmd(a, api.SessionDelete, shown[api.SessionDeleteRequest, sessions.Deleted]{
 			help: help{example: sessionDeleteExample},
-			print: func(_ *api.SessionDeleteRequest, d sessions.Deleted) {
+			show: func(_ *api.SessionDeleteRequest, d sessions.Deleted) {
 				a.printf("deleted a session of %s, and %s\n", count(d.Messages, "message", "messages"), count(d.Memories, "memory", "memories"))
 			},
 		}),

@@ -23,13 +23,13 @@ func (a *app) usageCmd() *cobra.Command {
 		cmd,
 		opCmd(a, api.UsageAdd, shown[api.UsageAddRequest, usage.Line]{
 			help: help{example: "\nmemdbctl usage add --agent researcher --model small-1 --prompt 1200 --completion 300 --cost 0.0123"},
-			print: func(_ *api.UsageAddRequest, r usage.Line) {
+			show: func(_ *api.UsageAddRequest, r usage.Line) {
 				a.printf("recorded %s for %s dollars\n", count(r.TotalTokens, "token", "tokens"), r.Cost)
 			},
 		}),
 		opCmd(a, api.UsageTotal, shown[api.ModelCalls, usage.Totals]{
 			help: help{example: "\nmemdbctl usage total\nmemdbctl usage total --agent researcher --since 2026-11-01 --until 2026-12-01"},
-			print: func(_ *api.ModelCalls, s usage.Totals) {
+			show: func(_ *api.ModelCalls, s usage.Totals) {
 				a.printf("%s, %s, %s dollars\n", count(s.Records, "call", "calls"), count(s.TotalTokens, "token", "tokens"), s.Cost)
 			},
 		}),
@@ -52,7 +52,7 @@ Totals of whole days, in UTC, stay the same; a range that begins or ends within
 such a day is refused from then on.`,
 				example: "\nmemdbctl usage rollup --agent researcher --before 2026-01-01",
 			},
-			print: func(*api.UsageRollUpRequest, api.UsageRolledUp) { a.printf("rolled up\n") },
+			show: func(*api.UsageRollUpRequest, api.UsageRolledUp) { a.printf("rolled up\n") },
 		}),
 		a.usageBudgetCmd(),
 	)
@@ -67,12 +67,12 @@ func (a *app) usageBudgetCmd() *cobra.Command {
 	return withVerbs(
 		cmd,
 		opCmd(a, api.UsageBudgetSet, shown[api.UsageBudgetSetRequest, usage.BudgetLine]{
-			help:  help{example: "\nmemdbctl usage budget set 5 --per day --agent researcher"},
-			print: func(_ *api.UsageBudgetSetRequest, b usage.BudgetLine) { a.printf("set %s dollars\n", b.Limit) },
+			help: help{example: "\nmemdbctl usage budget set 5 --per day --agent researcher"},
+			show: func(_ *api.UsageBudgetSetRequest, b usage.BudgetLine) { a.printf("set %s dollars\n", b.Limit) },
 		}),
 		opCmd(a, api.UsageBudgetCheck, shown[api.UsageBudgetCheckRequest, usage.Allowance]{
 			help: help{example: "\nmemdbctl usage budget check --cost 0.05 --agent researcher"},
-			print: func(_ *api.UsageBudgetCheckRequest, at usage.Allowance) {
+			show: func(_ *api.UsageBudgetCheckRequest, at usage.Allowance) {
 				if at.Limit == nil {
 					a.printf("no budget, %s dollars spent\n", at.Spent)
 				} else {
@@ -92,8 +92,8 @@ func (a *app) usageBudgetCmd() *cobra.Command {
 			cells:   func(b usage.BudgetLine) []any { return []any{b.Limit.String(), string(b.Per)} },
 		}),
 		opCmd(a, api.UsageBudgetRemove, shown[api.UsageBudgetRemoveRequest, exchange.Deleted]{
-			help:  help{example: "\nmemdbctl usage budget remove --per day --agent researcher"},
-			print: printDeletedOf[api.UsageBudgetRemoveRequest](a),
+			help: help{example: "\nmemdbctl usage budget remove --per day --agent researcher"},
+			show: printDeletedOf[api.UsageBudgetRemoveRequest](a),
 		}),
 	)
 }

@@ -45,12 +45,10 @@ var pathWords = map[string]string{
 // schemaNames are the names of schemas that are not those of their Go types: of types that share a name, or whose name says
 // too little or is a built-in of a language. "sent" begins those of types as clients send them.
 var schemaNames = map[string]string{
-	"engine.Kept":         "KeptData",
 	"engine.Left":         "RemainingData",
 	"engine.Problem":      "CheckProblem",
 	"engine.Report":       "CheckReport",
 	"engine.Evicted":      "EvictionReport",
-	"engine.Erased":       "ErasedCounts",
 	"engine.Merge":        "PlannedMerge",
 	"engine.Pruned":       "PlannedPrune",
 	"engine.Undone":       "UndoReport",
@@ -59,6 +57,10 @@ var schemaNames = map[string]string{
 	"engine.MemoryShares": "RAMShares",
 
 	"entries.Line": "KeyValue",
+
+	"erasure.Erased": "ErasedCounts",
+	"erasure.Kept":   "KeptData",
+	"erasure.Report": "EraseReport",
 
 	"exchange.Compacted":    "CompactReport",
 	"exchange.Consolidated": "ConsolidationReport",
@@ -154,12 +156,14 @@ var schemaNames = map[string]string{
 	"sent native.question": "RecallRequest",
 	"sent native.said":     "Conversation",
 
+	"replication.Stats": "ReplicaStats",
+
 	"server.health": "ServerState",
 }
 
 // enums are the values of types that have no others. A test compares them with the constants of the types.
 var enums = map[string][]string{
-	"engine.Form":      {"folder", "file", "memory"},
+	"place.Form":       {"folder", "file", "memory"},
 	"facts.Event":      {"ADD", "UPDATE", "DELETE", "NONE"},
 	"memory.Event":     {"ADD", "UPDATE", "DELETE"},
 	"memory.Kind":      {"message", "fragment", "fact", "note", "archive", "summary"},

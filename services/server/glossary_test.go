@@ -13,7 +13,7 @@ import (
 
 // TestEnums verifies that the values of each enum are the constants of its Go type.
 func TestEnums(t *testing.T) {
-	folders := map[string]string{"facts": "services/facts"} // of packages that are not in a folder of their name
+	folders := map[string]string{"facts": "services/facts", "place": "internal/place"} // of packages that are not in a folder of their name
 	for name, got := range enums {
 		pkg, typ, _ := strings.Cut(name, ".")
 		folder := folders[pkg]

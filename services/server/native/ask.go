@@ -175,16 +175,6 @@ func optional[T any](a *ask, name string) *T {
 	return &v
 }
 
-// texts are the values of a parameter that is repeated.
-func (a *ask) texts(name string) []string {
-	var all []string
-	for _, v := range a.all(name) {
-		s, _ := v.(string)
-		all = append(all, s)
-	}
-	return all
-}
-
 // id is a part of the path.
 func (a *ask) id(name string) string { return a.R.PathValue(name) }
 
