@@ -199,7 +199,7 @@ func TestMeasure(t *testing.T) {
 func TestFullError(t *testing.T) {
 	full := &fsys.Failure{Op: "write", Path: "db/x", Cause: syscall.ENOSPC}
 	wantError(t, "full", FullError("db", errors.Join(errors.New("open"), full)), fault.ErrDiskFull, "the disk is full")
-	if broken := errors.New("broken"); FullError("db", broken) != broken {
+	if broken := errors.New("broken"); !errors.Is(FullError("db", broken), broken) {
 		t.Error("another error is changed")
 	}
 }
