@@ -123,7 +123,7 @@ func (l *loader) parse(dir string) ([]*ast.File, error) {
 // names of unknown packages cannot be resolved.
 func (l *loader) check(name string, files []*ast.File, info *types.Info) *types.Package {
 	config := types.Config{Importer: l, IgnoreFuncBodies: info == nil, FakeImportC: true, Error: func(error) {}}
-	p, _ := config.Check(name, l.fset, files, info) //nolint:errcheck // see above
+	p, _ := config.Check(name, l.fset, files, info)
 	return p
 }
 
