@@ -310,14 +310,19 @@ func ask[T any](ctx context.Context, fn func(context.Context) (T, error)) (got T
 	return got, err
 }
 
-// info asks what a stream is and has.
+// info asks the leader of a stream what the stream is and has. ErrUnavailable if there is none: a replica answers then,
+// and it may lack what a majority has.
 func (b *Backend) info(ctx context.Context, stream string) (*jetstream.StreamInfo, error) {
 	return ask(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
 		s, err := b.js.Stream(ctx, stream)
 		if err != nil {
 			return nil, err
 		}
-		return s.CachedInfo(), nil
+		info := s.CachedInfo()
+		if info.Cluster != nil && info.Cluster.Leader == "" {
+			return nil, fmt.Errorf("%w: %s has no leader", cluster.ErrUnavailable, stream)
+		}
+		return info, nil
 	})
 }
 
