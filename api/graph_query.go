@@ -72,7 +72,7 @@ var GraphQuery = &List[GraphQueryRequest, graph.FoundLine]{
 // GraphFindRequest lists what relations lead to.
 type GraphFindRequest struct {
 	GraphWalk
-	Relation string `query:"relation" unit:"type" help:"only relations of this type; inverse:T follows those of type T backwards"`
+	Relation string `query:"relation" unit:"type" help:"only relations of this type; inverse:T follows relations of type T backwards"`
 	Hops     int    `query:"hops" default:"1" min:"1" help:"the largest number of relations from the start"`
 	Limit    int    `query:"limit" help:"the largest number of results; 0, the default, returns all"`
 }
@@ -92,7 +92,7 @@ type GraphMatchRequest struct {
 	GraphState
 	FromType string `query:"from_type" help:"only paths that start with an entity of this type"`
 	FromName string `query:"from_name" help:"only paths that start with an entity of this name or alias"`
-	Relation string `query:"relation" unit:"type" help:"only relations of this type; inverse:T follows those of type T backwards"`
+	Relation string `query:"relation" unit:"type" help:"only relations of this type; inverse:T follows relations of type T backwards"`
 	ToType   string `query:"to_type" help:"only paths that end with an entity of this type"`
 	ToName   string `query:"to_name" help:"only paths that end with an entity of this name or alias"`
 	Hops     int    `query:"hops" default:"1" min:"1" max:"3" help:"the largest number of relations from the start"`
@@ -210,7 +210,7 @@ type GraphLookupRequest struct {
 
 // NamedEntity is an entity that was found by a name.
 type NamedEntity struct {
-	// ID, EntityType and Name are those of the entity.
+	// ID, EntityType and Name describe the entity.
 	ID         string `json:"id"`
 	EntityType string `json:"entity_type"`
 	Name       string `json:"name"`

@@ -53,8 +53,7 @@ func (a AsOf) notes(ctx context.Context, db *engine.DB, fn func(notes.Notes) err
 
 // NoteGetRequest shows a note.
 type NoteGetRequest struct {
-	Owner
-	Name string `path:"name" arg:"NAME" help:"the name or an alias"`
+	NoteName
 	AsOf
 }
 

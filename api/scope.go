@@ -19,16 +19,11 @@ type Owned interface {
 	OwnerOf() *Owner
 }
 
-// Owners are one owner, or all of them where it is left out.
-type Owners struct {
-	User  string `query:"user" unit:"user" help:"ID of the user who owns it"`
-	Agent string `query:"agent" unit:"agent" help:"ID of the agent that owns it"`
-}
+// Owners are one owner, or all owners if it is left out.
+type Owners struct{ Owner }
 
 // OwnersOf implements OwnedByMany.
 func (o *Owners) OwnersOf() *Owners { return o }
-
-func (o *Owners) owner() scope.Owner { return scope.Owner{User: o.User, Agent: o.Agent} }
 
 // OwnedByMany is a request about what belongs to one owner, or to all of them.
 type OwnedByMany interface {

@@ -116,7 +116,7 @@ type SessionOpenRequest struct {
 	Channel string `query:"channel" help:"the channel in which the session takes place"`
 }
 
-// SessionOpen opens a session. Its routes are those of SessionOpenNamed and SessionOpenChannel.
+// SessionOpen opens a session. SessionOpenNamed and SessionOpenChannel have its routes.
 var SessionOpen = &Op[SessionOpenRequest, sessions.SessionLine]{
 	Operation: Operation{Name: "session open", Summary: "Open a session, or create it", Doing: "open a session", Access: Creates},
 	Run: func(ctx context.Context, db *engine.DB, q *SessionOpenRequest) (sessions.SessionLine, error) {

@@ -14,7 +14,7 @@ type ModelCall struct {
 	Model            string        `json:"model" openapi:"required" help:"the model"`
 	PromptTokens     int64         `json:"prompt_tokens" flag:"prompt" unit:"tokens" help:"the tokens of the prompt"`
 	CompletionTokens int64         `json:"completion_tokens" flag:"completion" unit:"tokens" help:"the tokens of the completion"`
-	TotalTokens      int64         `json:"total_tokens" flag:"total" unit:"tokens" help:"all tokens; the default is those of the prompt and the completion"`
+	TotalTokens      int64         `json:"total_tokens" flag:"total" unit:"tokens" help:"all tokens; the default is the sum of prompt and completion"`
 	Cost             usage.USD     `json:"cost_usd" flag:"cost" help:"the cost in USD, exact to 18 digits after the point"`
 	Time             exchange.Time `json:"timestamp" flag:"at" help:"when it was; the default is now"`
 }

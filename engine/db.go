@@ -42,7 +42,7 @@ import (
 //
 //  0. DB.turn: a consolidation or an eviction. Beside it, and never two of them at once:
 //     due.emptying, of the trash; backlog.running, a pass that embeds; backlog.renewing, a
-//     change of a model; spaces.Linker.Rebuilding, indexes of vectors made anew; backups.Copier.copying, a backup
+//     change of a model; spaces.Linker.Rebuilding, the rebuild of vector indexes; backups.Copier.copying, a backup
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
 //  2. Attempt.turn, of the attempt that a call is a part of; then writer.lock: one transaction that
 //     writes; then callout.mu, a function of the program,

@@ -478,7 +478,7 @@ func (db *DB) traceLog(ctx context.Context, e *erasure.Erasure) error {
 	return db.keepTraces(e, e.Graph)
 }
 
-// keepTraces stores what an erasure takes out of the log, so that it goes on with it after a crash.
+// keepTraces stores what an erasure removes from the log, so that it can continue after a crash.
 func (db *DB) keepTraces(e *erasure.Erasure, t *graph.Traces) error {
 	e.Traces = t.Encode()
 	return db.applyBare(func(b *pebble.Batch) error { return b.Set(layout.ErasureKey, e.Encode(), nil) })

@@ -171,7 +171,7 @@ func (db *DB) checkSeed() error {
 	})
 	if others > 0 {
 		return &fault.Error{
-			Kind: fault.ErrCorrupt, What: "compare the hash seed", Why: place.Name + " is not that of this store",
+			Kind: fault.ErrCorrupt, What: "compare the hash seed", Why: place.Name + " belongs to another store",
 			Do: "restore that file from a backup of the folder, or make a new database of this one: memdbctl rescue",
 		}
 	}

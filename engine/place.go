@@ -70,7 +70,7 @@ func (db *DB) inPlace() error {
 }
 
 // keepIdentity writes memdb.json and its copy in the store. The copy is durable with the next
-// commit; Open mends one that is not.
+// commit; Open writes a missing copy again.
 func (db *DB) keepIdentity(id *place.Identity) error {
 	if err := id.Write(db.store.FS, db.dir); err != nil {
 		return err

@@ -26,7 +26,7 @@ type ReplicaOptions struct {
 	// wal.ErrGap), or goes on in another timeline of the same database. What is there is read until the
 	// new one is whole. Without it the replica stops there, with that error, and is read as it is.
 	BeginAgain bool
-	// MemoryBudget and DiskReserve are those of [Options]. While the disk has no room for more than its
+	// MemoryBudget and DiskReserve mean what they mean in [Options]. While the disk has no room for more than its
 	// reserve, the replica waits.
 	MemoryBudget int64
 	DiskReserve  int64
@@ -123,9 +123,9 @@ func IsReplica(dir string) (bool, error) {
 	return replication.Is(f, dir)
 }
 
-// StandbyOptions are those of a standby. The zero value works.
+// StandbyOptions configure a standby. The zero value works.
 type StandbyOptions struct {
-	// MemoryBudget and DiskReserve are those of [Options].
+	// MemoryBudget and DiskReserve mean what they mean in [Options].
 	MemoryBudget int64
 	DiskReserve  int64
 	// Logger hears of what the store does by itself. nil: nothing is logged.
@@ -182,10 +182,10 @@ func (h *replicaHost) Show(dir string, st *store.Store, id *place.Identity, stat
 	return (*replicaView)(db), db.launch(id, opts)
 }
 
-// notHeld is the lock of a folder that somebody else has.
+// notHeld stands for the lock of a folder, which the replica holds.
 type notHeld struct{}
 
-// Close gives nothing back.
+// Close does nothing: the view does not hold the lock.
 func (notHeld) Close() error { return nil }
 
 // replicaView is a database that shows one state of a replica.

@@ -140,9 +140,7 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 	if op.Once {
 		a.requestFlag(cmd)
 	}
-	_, owned := q.(api.Owned)
-	_, owners := q.(api.OwnedByMany)
-	if owned || owners {
+	if _, owned := q.(api.Owned); owned {
 		markNone(cmd)
 	}
 	cmd.Args = b.checkArgs

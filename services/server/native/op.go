@@ -205,6 +205,10 @@ func (a *ask) own(q any, doing string) error {
 		o, err := a.session(doing, s.Run)
 		of.Owner, of.Run = api.Owner{User: o.User, Agent: o.Agent}, s.Run
 		return err
+	case api.OwnedByMany:
+		o, err := a.owners(doing)
+		of.OwnersOf().Owner = api.Owner{User: o.User, Agent: o.Agent}
+		return err
 	case api.OfSession:
 		o, err := a.session(doing, of.SessionOf().Run)
 		of.SessionOf().Owner = api.Owner{User: o.User, Agent: o.Agent}
@@ -212,10 +216,6 @@ func (a *ask) own(q any, doing string) error {
 	case api.Owned:
 		o, err := a.owner(doing)
 		*of.OwnerOf() = api.Owner{User: o.User, Agent: o.Agent}
-		return err
-	case api.OwnedByMany:
-		o, err := a.owners(doing)
-		*of.OwnersOf() = api.Owners{User: o.User, Agent: o.Agent}
 		return err
 	}
 	return nil
