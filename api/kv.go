@@ -20,15 +20,24 @@ type KVPutRequest struct {
 	Value     json.RawMessage `body:"json" arg:"JSON" stdin:"8388608" help:"the value"`
 }
 
+// Check implements Checked.
+func (q *KVPutRequest) Check() error {
+	if q.TTL != nil && *q.TTL <= 0 {
+		return invalid("put a value", "the ttl is not above 0", "give a longer time, or delete the key")
+	}
+	return nil
+}
+
 // KVPut stores a value under a key.
 var KVPut = &Op[KVPutRequest, entries.Line]{
 	Operation: Operation{Name: "kv put", Route: "PUT /kv/{key}", Summary: "Store a JSON value under a key", Doing: "put a value", Access: Creates},
 	Run: func(ctx context.Context, db *engine.DB, q *KVPutRequest) (entries.Line, error) {
+		if err := q.Check(); err != nil {
+			return entries.Line{}, err
+		}
 		o := &entries.PutOptions{IfVersion: q.IfVersion}
 		if q.TTL != nil {
-			if o.TTL = time.Duration(*q.TTL); o.TTL <= 0 {
-				return entries.Line{}, invalid("put a value", "the ttl is not above 0", "give a longer time, or delete the key")
-			}
+			o.TTL = time.Duration(*q.TTL)
 		}
 		e, err := db.KV().Put(ctx, q.owner(), q.Key, q.Value, o)
 		return entries.NewLine(e), err

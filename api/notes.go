@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -22,18 +23,23 @@ type NoteAddRequest struct {
 	NewNote `body:"object"`
 }
 
+// Check implements Checked.
+func (q *NoteAddRequest) Check() error {
+	switch q.Kind {
+	case "", memory.KindNote, memory.KindArchive:
+		return nil
+	}
+	return invalid("add a note", "its kind is neither note nor archive", "")
+}
+
 // NoteAdd stores a note or an archive under a new name.
 var NoteAdd = &Op[NoteAddRequest, notes.Line]{
 	Operation: Operation{Name: "note add", Route: "POST /notes", Summary: "Store a note or an archive under a new name", Doing: "add a note", Access: Creates, Status: 201},
 	Run: func(ctx context.Context, db *engine.DB, q *NoteAddRequest) (notes.Line, error) {
-		switch q.Kind {
-		case "":
-			q.Kind = memory.KindNote
-		case memory.KindNote, memory.KindArchive:
-		default:
-			return notes.Line{}, invalid("add a note", "its kind is neither note nor archive", "")
+		if err := q.Check(); err != nil {
+			return notes.Line{}, err
 		}
-		n, err := db.Notes().Add(ctx, q.owner(), q.Name, q.Content, q.Kind)
+		n, err := db.Notes().Add(ctx, q.owner(), q.Name, q.Content, cmp.Or(q.Kind, memory.KindNote))
 		return notes.NewLine(n), err
 	},
 }

@@ -81,13 +81,21 @@ type SessionOpenChannelRequest struct {
 	ChannelName `body:"object"`
 }
 
+// Check implements Checked.
+func (q *SessionOpenChannelRequest) Check() error {
+	if q.Channel == "" {
+		return invalid("open a session", "there is no channel", "give it, or open a session by its name")
+	}
+	return nil
+}
+
 // SessionOpenChannel opens the most recent session of a channel. It is for an owner: a key of a session does not find
 // the sessions of a channel.
 var SessionOpenChannel = &Op[SessionOpenChannelRequest, sessions.SessionLine]{
 	Operation: Operation{Name: "session open channel", Route: "POST /sessions", Summary: "Open the most recent session of a channel, or create one", Doing: "open a session", Access: Creates},
 	Run: func(ctx context.Context, db *engine.DB, q *SessionOpenChannelRequest) (sessions.SessionLine, error) {
-		if q.Channel == "" {
-			return sessions.SessionLine{}, invalid("open a session", "there is no channel", "give it, or open a session by its name")
+		if err := q.Check(); err != nil {
+			return sessions.SessionLine{}, err
 		}
 		s, err := db.Sessions().OpenChannel(ctx, q.owner(), q.Channel)
 		return sessions.NewSessionLine(s), err
@@ -116,12 +124,24 @@ type SessionOpenRequest struct {
 	Channel string `query:"channel" help:"the channel in which the session takes place"`
 }
 
+// Check implements Checked.
+func (q *SessionOpenRequest) Check() error {
+	if q.Run != "" {
+		return nil
+	}
+	return q.byChannel().Check()
+}
+
+func (q *SessionOpenRequest) byChannel() *SessionOpenChannelRequest {
+	return &SessionOpenChannelRequest{q.Owner, ChannelName{q.Channel}}
+}
+
 // SessionOpen opens a session. SessionOpenNamed and SessionOpenChannel have its routes.
 var SessionOpen = &Op[SessionOpenRequest, sessions.SessionLine]{
 	Operation: Operation{Name: "session open", Summary: "Open a session, or create it", Doing: "open a session", Access: Creates},
 	Run: func(ctx context.Context, db *engine.DB, q *SessionOpenRequest) (sessions.SessionLine, error) {
 		if q.Run == "" {
-			return SessionOpenChannel.Run(ctx, db, &SessionOpenChannelRequest{q.Owner, ChannelName{q.Channel}})
+			return SessionOpenChannel.Run(ctx, db, q.byChannel())
 		}
 		return SessionOpenNamed.Run(ctx, db, &SessionOpenNamedRequest{Session{q.Owner, q.Run}, q.Channel})
 	},

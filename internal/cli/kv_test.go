@@ -64,6 +64,19 @@ func TestKVUsage(t *testing.T) {
 	c.fails(exitFailed, "no database", "kv", "get", "k", "--agent", "r")
 }
 
+// TestWrongRequests verifies that a request that can only fail makes no database.
+func TestWrongRequests(t *testing.T) {
+	c := newCLI(t)
+	for _, wrong := range []struct{ line, want string }{
+		{"kv put k 1 --agent r --ttl 0d", "the ttl is not above 0"},
+		{"note add n text --agent r --kind other", "neither note nor archive"},
+		{"session open --agent r", "there is no channel"},
+	} {
+		c.fails(exitUsage, wrong.want, strings.Fields(wrong.line)...)
+	}
+	c.fails(exitFailed, "no database", "kv", "get", "k", "--agent", "r")
+}
+
 // A value may come from the input, which takes any that the database does.
 func TestKVPutReadsTheInput(t *testing.T) {
 	long := `"` + strings.Repeat("x", entries.MaxValue-2) + `"`
