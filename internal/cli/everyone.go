@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-7aedc3ff/memdb/exchange"
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -70,43 +70,40 @@ func (a *app) listEveryone(cmd *cobra.Command, l *listing) error {
 	if err != nil {
 		return err
 	}
-	asked := ofScope(l.Scope, l.AllScopes)
+	asked := ofScope(&l.Scopes)
 	if l.Filter != nil {
 		asked.Set("filter", compactJSON(l.Filter))
 	}
 	if l.count {
-		var of struct {
-			Count int `json:"count"`
-		}
+		var of api.MemoryCounted
 		if err := n.call(cmd.Context(), http.MethodGet, nativePath+"/count?"+asked.Encode(), noShard, nil, &of); err != nil {
 			return err
 		}
-		return a.printCount(of.Count)
+		return a.printCount(of)
 	}
 	asked.Set("limit", strconv.Itoa(l.Limit))
 	if l.all {
 		asked.Set("limit", strconv.Itoa(memory.MaxLimit))
 	}
-	for name, value := range map[string]string{"order_by": l.OrderBy, "after": l.Cursor} {
+	for name, value := range map[string]string{"order_by": l.OrderBy, "after": l.After} {
 		if value != "" {
 			asked.Set(name, value)
 		}
 	}
-	for name, set := range map[string]bool{"descending": l.Descending, "vectors": l.WithVectors} {
+	for name, set := range map[string]bool{"descending": l.Descending, "vectors": l.Vectors} {
 		if set {
 			asked.Set(name, "true")
 		}
 	}
 	t, lost := a.memoryRows(l.AllScopes), 0
 	for {
-		var page []exchange.Record
-		end, err := answers(cmd.Context(), n, nativePath+"/memories?"+asked.Encode(), func(m exchange.Record) { page = append(page, m) })
+		end, err := answers(cmd.Context(), n, nativePath+"/memories?"+asked.Encode(), t.addMemory)
 		if err != nil {
 			return err
 		}
 		lost += end.Unreadable
 		a.unreadable.ofServer(lost)
-		switch err = t.addPage(page); {
+		switch err = t.end(); {
 		case err != nil:
 			return err
 		case end.Next == "":
@@ -119,31 +116,27 @@ func (a *app) listEveryone(cmd *cobra.Command, l *listing) error {
 }
 
 // groupEveryone has a server add up the groups of all of its databases.
-func (a *app) groupEveryone(cmd *cobra.Command, q *memory.GroupQuery) error {
+func (a *app) groupEveryone(cmd *cobra.Command, q *api.MemoryGroupsRequest, yield func(memory.GroupSize) error) error {
 	n, err := a.node(cmd)
 	if err != nil {
 		return err
 	}
-	asked := ofScope(q.Scope, q.AllScopes)
+	asked := ofScope(&q.Scopes)
 	asked.Set("by", string(q.By))
-	var sizes []memory.GroupSize
-	end, err := answers(cmd.Context(), n, nativePath+"/groups?"+asked.Encode(), func(g memory.GroupSize) { sizes = append(sizes, g) })
-	if err != nil {
-		return err
-	}
+	end, err := answers(cmd.Context(), n, nativePath+"/groups?"+asked.Encode(), yield)
 	a.unreadable.ofServer(end.Unreadable)
-	return a.printGroups(sizes)
+	return err
 }
 
 // ofScope are the parameters that say of whom a server is asked.
-func ofScope(s memory.Scope, all bool) url.Values {
+func ofScope(s *api.Scopes) url.Values {
 	asked := url.Values{}
-	for _, p := range scopeParts(s) {
-		if p.value != "" {
-			asked.Set(p.name, p.value)
+	for name, value := range map[string]string{"user": s.User, "agent": s.Agent, "run": s.Run} {
+		if value != "" {
+			asked.Set(name, value)
 		}
 	}
-	if all {
+	if s.AllScopes {
 		asked.Set("all_scopes", "true")
 	}
 	return asked
@@ -156,14 +149,13 @@ type linesEnd struct {
 }
 
 // answers reads each line of an answer into a new value, which it hands to fn, and returns the last line.
-func answers[T any](ctx context.Context, n *node, path string, fn func(v T)) (end linesEnd, err error) {
+func answers[T any](ctx context.Context, n *node, path string, fn func(v T) error) (end linesEnd, err error) {
 	last, err := n.lines(ctx, path, noShard, `{"end":`, func(line []byte) error {
 		var v T
 		if err := json.Unmarshal(line, &v); err != nil {
 			return n.unread(err)
 		}
-		fn(v)
-		return nil
+		return fn(v)
 	})
 	if err != nil {
 		return end, err

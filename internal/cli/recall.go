@@ -54,7 +54,7 @@ the plan.`
 	flags.BoolVar(&q.Highlight, "highlight", false, "mark what the query looks for «so»; with --json its spans in bytes")
 	flags.IntVar(&q.Tokens, "tokens", 0, "as many as make up so many tokens, at four bytes each, none that repeats another; short answers with their questions")
 	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
-	vectorsFlag(cmd, &vectors)
+	flags.BoolVar(&vectors, "vectors", false, "with the vectors, in JSON")
 	models.embedderFlag(cmd)
 	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines or vectors")
 	cmd.Args = func(cmd *cobra.Command, args []string) error {

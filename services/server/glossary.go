@@ -45,6 +45,9 @@ var pathWords = map[string]string{
 // schemaNames are the names of schemas that are not those of their Go types: of types that share a name, or whose name says
 // too little or is a built-in of a language. "sent" begins those of types as clients send them.
 var schemaNames = map[string]string{
+	"api.MemoryCounted":     "MemoryCount",
+	"sent api.MemoryChange": "MemoryChange",
+
 	"engine.Left":         "RemainingData",
 	"engine.Problem":      "CheckProblem",
 	"engine.Report":       "CheckReport",
@@ -142,7 +145,6 @@ var schemaNames = map[string]string{
 	"native.MessageLine": "SessionMessage",
 	"native.Stats":       "DatabaseStats",
 	"native.batchStored": "BatchStored",
-	"native.counted":     "MemoryCount",
 	"native.embedded":    "EmbedReport",
 	"native.factItem":    "Fact",
 	"native.recalled":    "RecallResult",
@@ -150,7 +152,6 @@ var schemaNames = map[string]string{
 	"native.storedOrNot": "BatchResult",
 
 	"sent native.batch":    "MemoryBatch",
-	"sent native.change":   "MemoryChange",
 	"sent native.factText": "FactText",
 	"sent native.manifest": "AgentManifest",
 	"sent native.question": "RecallRequest",
@@ -188,7 +189,7 @@ var special = map[string]object{
 	"exchange.Vector":     {"type": "array", "items": object{"type": "number"}},
 	"facts.Message":       ref("ChatMessage"),
 	"metrics.Metrics":     {"type": "object", "additionalProperties": true},
-	"native.expiry":       {"type": []string{"string", "null"}, "format": "date-time"},
+	"api.Expiry":          {"type": []string{"string", "null"}, "format": "date-time"},
 	"native.filterJSON":   ref("Filter"),
 	"native.sessionItems": {"type": "array", "items": ref("ChatMessage")},
 	"policy.Span":         {"type": "integer"},

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -130,34 +130,36 @@ func scopeFilter(s memory.Scope) filter.Filter {
 	return filter.And(parts...)
 }
 
-// one calls fn with the scope in which the memory of an ID is looked for: the one that may be seen,
-// or of several that in which it is.
-func (a *ask) one(doing, id string, fn func(m engine.Memories, s memory.Scope) error) error {
+// find sets the scope in which the memory of an ID is looked for: the one that may be seen, or of
+// several the one in which it is.
+func (a *ask) find(doing string, q *api.Memory) error {
 	c, err := a.choose(doing, true)
 	if err != nil {
 		return err
 	}
-	m := a.DB.Memories().Lacking(c.lack)
 	if len(c.scopes) == 1 {
-		return fn(m, c.scopes[0])
+		q.Scope = api.Scope{User: c.scopes[0].User, Agent: c.scopes[0].Agent, Run: c.scopes[0].Run, Lack: c.lack}
+		return nil
 	}
+	m := a.DB.Memories().Lacking(c.lack)
 	var found *memory.Memory
 	for _, s := range c.scopes {
-		got, err := m.Get(a.Context(), s, id)
+		got, err := m.Get(a.Context(), s, q.ID)
 		switch {
 		case errors.Is(err, memory.ErrNotFound):
 		case err != nil:
 			return err
 		case found != nil && found.Seq != got.Seq:
-			return &memory.Error{Kind: memory.ErrAmbiguous, What: doing + " " + id, Do: "name the user, the agent or the run that is meant"}
+			return &memory.Error{Kind: memory.ErrAmbiguous, What: doing + " " + q.ID, Do: "name the user, the agent or the run that is meant"}
 		default:
 			found = &got
 		}
 	}
 	if found == nil {
-		return server.Unknown(doing + " " + id)
+		return server.Unknown(doing + " " + q.ID)
 	}
-	return fn(a.DB.Memories().Lacking(memory.Lack{User: found.User == "", Agent: found.Agent == ""}), found.Scope)
+	q.Scope = api.Scope{User: found.User, Agent: found.Agent, Run: found.Run, Lack: memory.Lack{User: found.User == "", Agent: found.Agent == ""}}
+	return nil
 }
 
 // scoped is the scope of a call that is about one.
