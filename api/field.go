@@ -96,15 +96,18 @@ func fieldsOf(t reflect.Type, index []int, inBody bool) (all []Field) {
 			f.Flag = ""
 		}
 		f.Kind = kindOf(of.Type, of.Tag.Get("bound"))
-		f.Repeated = repeats(of.Type) && f.Kind == Text
+		f.Repeated = repeats(of.Type)
 		all = append(all, f)
 	}
 	return all
 }
 
-// repeats reports whether a type holds several values, or points at some.
+// repeats reports whether a type is a list of texts or objects, or points at one.
 func repeats(t reflect.Type) bool {
-	return t.Kind() == reflect.Slice || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Slice
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Slice && (t.Elem().Kind() == reflect.String || t.Elem().Kind() == reflect.Struct)
 }
 
 // BodyOf returns the part of a request that is the body of its route: nil where there is none.

@@ -24,7 +24,9 @@ type Kind struct {
 	Unit string
 	// Zoned: a value depends on the time zone of who wrote it.
 	Zoned bool
-	read  func(ctx context.Context, r scalar.Reader, s string) (any, error)
+	// Once: a second value would widen what the first one has chosen, so it is refused.
+	Once bool
+	read func(ctx context.Context, r scalar.Reader, s string) (any, error)
 }
 
 // Read reads a value. Times without an offset are in the zone, UTC where it is nil.
@@ -66,8 +68,16 @@ var (
 	}}
 	Object = reads("object", "JSON", exchange.ParseObject)
 	Vector = reads("array", "JSON", readVector)
-	Filter = &Kind{Schema: "string", Unit: "filter", read: func(ctx context.Context, _ scalar.Reader, s string) (any, error) {
+	Filter = &Kind{Schema: "string", Unit: "filter", Once: true, read: func(ctx context.Context, _ scalar.Reader, s string) (any, error) {
 		return filter.Parse(ctx, []byte(s))
+	}}
+	// FilterText is a filter in a body.
+	FilterText = &Kind{Schema: "string", Unit: "filter", Once: true, read: func(ctx context.Context, _ scalar.Reader, s string) (any, error) {
+		if _, err := filter.Parse(ctx, []byte(s)); err != nil {
+			return nil, err
+		}
+		b, err := json.Marshal(s)
+		return FilterJSON(b), err
 	}}
 )
 
@@ -85,6 +95,7 @@ var kinds = map[reflect.Type]*Kind{
 	reflect.TypeFor[exchange.Object](): Object,
 	reflect.TypeFor[exchange.Vector](): Vector,
 	reflect.TypeFor[filter.Filter]():   Filter,
+	reflect.TypeFor[FilterJSON]():      FilterText,
 	reflect.TypeFor[json.RawMessage](): Value,
 }
 
@@ -114,6 +125,8 @@ func kindOf(t reflect.Type, bound string) *Kind {
 		return Text
 	case t.Kind() == reflect.Struct:
 		return objects(t)
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		return objects(t.Elem())
 	}
 	return nil
 }

@@ -99,23 +99,6 @@ func lackOf(cmd *cobra.Command) memory.Lack {
 	return memory.Lack{User: none("user"), Agent: none("agent")}
 }
 
-// withNone narrows a filter to what the flags say that there is none of.
-func withNone(cmd *cobra.Command, f *filter.Filter) {
-	lack := lackOf(cmd)
-	for _, c := range []struct {
-		none  bool
-		field string
-	}{{lack.User, "user"}, {lack.Agent, "agent"}} {
-		switch {
-		case !c.none:
-		case *f == nil:
-			*f = filter.Eq(c.field, "")
-		default:
-			*f = filter.And(*f, filter.Eq(c.field, ""))
-		}
-	}
-}
-
 // filterFlag is --filter. A second one would widen what the first one chose, if it
 // took its place.
 func filterFlag(cmd *cobra.Command, f *filter.Filter) {

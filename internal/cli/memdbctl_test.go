@@ -349,7 +349,7 @@ func TestUsage(t *testing.T) {
 		{"recall words --queries f", "--queries takes no other query"},
 		{"recal words --user u", `there is no verb "recal"; did you mean recall`},
 		{"kv pu k 1 --user u", `kv: there is no verb "pu"; did you mean put`},
-		{"recall words --limit 10001", "--limit 10001"},
+		{"recall words --limit 10001", "--limit: 10001 is not within 1 and 10000"},
 		{"store t --metadata [1]", "--metadata: metadata is a list, not an object"},
 		{"store t --metadata {", "--metadata: malformed JSON"},
 		{"store t --embedding []", "--embedding: it is no list of numbers"},

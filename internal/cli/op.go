@@ -20,6 +20,8 @@ type help struct {
 	long, example string
 	// group is the group of a command that is below no other.
 	group string
+	// open opens the database, in place of what the access of the operation asks for.
+	open withDB
 }
 
 // shown is how a command shows the reply of its operation.
@@ -156,7 +158,7 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 	}
 	_, owned := q.(api.Owned)
 	scoped, isScoped := q.(api.Scoped)
-	if owned || isScoped {
+	if _, asking := q.(api.Asking); owned || isScoped || asking {
 		markNone(cmd)
 	}
 	cmd.Args = b.checkArgs
@@ -186,10 +188,12 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 			return run(ctx, nil)
 		}
 		on := func(db *engine.DB) error { return run(ctx, db) }
-		switch op.Access {
-		case api.Reads:
+		switch {
+		case h.open != nil:
+			return h.open(ctx, on)
+		case op.Access == api.Reads:
 			return a.read(ctx, on)
-		case api.Writes:
+		case op.Access == api.Writes:
 			return a.use(ctx, on)
 		}
 		return a.create(ctx, nil, on)
@@ -268,7 +272,7 @@ type fieldFlag struct {
 
 // Set implements pflag.Value.
 func (v *fieldFlag) Set(s string) error {
-	if v.f.Kind == api.Filter && v.text != "" { // a second one would widen what the first one has chosen
+	if v.f.Kind.Once && v.text != "" {
 		return errors.New("it is given twice; join the two with and")
 	}
 	v.text = s

@@ -46,7 +46,9 @@ var pathWords = map[string]string{
 // too little or is a built-in of a language. "sent" begins those of types as clients send them.
 var schemaNames = map[string]string{
 	"api.MemoryCounted":     "MemoryCount",
+	"api.Recalled":          "RecallResult",
 	"sent api.MemoryChange": "MemoryChange",
+	"sent api.Question":     "RecallRequest",
 
 	"engine.Left":         "RemainingData",
 	"engine.Problem":      "CheckProblem",
@@ -147,14 +149,12 @@ var schemaNames = map[string]string{
 	"native.batchStored": "BatchStored",
 	"native.embedded":    "EmbedReport",
 	"native.factItem":    "Fact",
-	"native.recalled":    "RecallResult",
 	"native.saved":       "SessionSaved",
 	"native.storedOrNot": "BatchResult",
 
 	"sent native.batch":    "MemoryBatch",
 	"sent native.factText": "FactText",
 	"sent native.manifest": "AgentManifest",
-	"sent native.question": "RecallRequest",
 	"sent native.said":     "Conversation",
 
 	"replication.Stats": "ReplicaStats",
@@ -190,7 +190,7 @@ var special = map[string]object{
 	"facts.Message":       ref("ChatMessage"),
 	"metrics.Metrics":     {"type": "object", "additionalProperties": true},
 	"api.Expiry":          {"type": []string{"string", "null"}, "format": "date-time"},
-	"native.filterJSON":   ref("Filter"),
+	"api.FilterJSON":      ref("Filter"),
 	"native.sessionItems": {"type": "array", "items": ref("ChatMessage")},
 	"policy.Span":         {"type": "integer"},
 	"usage.USD":           {"type": "number"},

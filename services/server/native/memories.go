@@ -100,7 +100,7 @@ func statusOf(s memory.Stored) int {
 
 // batch is the body of a store of many.
 type batch struct {
-	Memories strict[exchange.Record] `json:"memories" openapi:"required"`
+	Memories exchange.Strict[exchange.Record] `json:"memories" openapi:"required"`
 }
 
 // batchStored says of each memory of a batch what became of it.

@@ -145,7 +145,7 @@ func mergedBy(merge func(c *server.Call, p *server.Parts) error, r route) route 
 
 // describe is the route of an operation without what answers it.
 func describe[Q any](op *api.Operation, fields []api.Field) route {
-	r := route{at: op.Route, summary: op.Summary, status: op.Status, stream: op.Long}
+	r := route{at: op.Route, summary: op.Summary, status: op.Status, stream: op.Long, reads: op.Access == api.Reads}
 	for _, f := range fields {
 		p := param{name: f.Name, summary: f.Help, kind: f.Kind, values: f.Enum, required: f.Required, repeated: f.Repeated}
 		if f.Default != "" {
@@ -210,6 +210,11 @@ func requestOf[Q any](a *ask, doing string, fields []api.Field) (*Q, error) {
 	}
 	if err := a.body(q, doing); err != nil {
 		return nil, err
+	}
+	if of, ok := any(q).(api.Asking); ok {
+		if err := a.within(doing, of.QuestionOf()); err != nil {
+			return nil, err
+		}
 	}
 	return q, a.confine(q)
 }

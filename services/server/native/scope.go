@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/api"
-	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -87,47 +86,6 @@ func checkLack(doing string, s memory.Scope, lack memory.Lack) error {
 		return &memory.Error{Kind: memory.ErrScope, What: doing, Why: "a user or an agent is empty, and the other one names nobody", Do: "name one of the two"}
 	}
 	return nil
-}
-
-// narrow is the scope of a query, and its filter narrowed to what the scope does not say.
-func (c *choice) narrow(f filter.Filter) (s memory.Scope, all bool, narrowed filter.Filter) {
-	var parts []filter.Filter
-	if f != nil {
-		parts = append(parts, f)
-	}
-	if c.lack.User {
-		parts = append(parts, filter.Eq("user", ""))
-	}
-	if c.lack.Agent {
-		parts = append(parts, filter.Eq("agent", ""))
-	}
-	s = c.scopes[0]
-	if len(c.scopes) > 1 {
-		s = memory.Scope{}
-		var any []filter.Filter
-		for _, of := range c.scopes {
-			any = append(any, scopeFilter(of))
-		}
-		parts = append(parts, filter.Or(any...))
-	}
-	switch len(parts) {
-	case 0:
-		return s, s == memory.Scope{}, nil
-	case 1:
-		return s, s == memory.Scope{}, parts[0]
-	}
-	return s, s == memory.Scope{}, filter.And(parts...)
-}
-
-// scopeFilter holds for the memories of a scope.
-func scopeFilter(s memory.Scope) filter.Filter {
-	var parts []filter.Filter
-	for _, f := range []struct{ field, value string }{{"user", s.User}, {"agent", s.Agent}, {"run", s.Run}} {
-		if f.value != "" {
-			parts = append(parts, filter.Eq(f.field, f.value))
-		}
-	}
-	return filter.And(parts...)
 }
 
 // find sets the scope in which the memory of an ID is looked for: the one that may be seen, or of
