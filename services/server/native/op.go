@@ -131,7 +131,7 @@ func (s *stream) limited(p graph.Plan) error {
 
 // describe is the route of an operation without what answers it.
 func describe[Q any](op *api.Operation, fields []api.Field) route {
-	r := route{at: op.Route, summary: op.Summary, status: op.Status, stream: op.Long}
+	r := route{at: op.Route, summary: op.Summary, status: op.Status, admin: op.Admin, stream: op.Long}
 	for _, f := range fields {
 		p := param{name: f.Name, summary: f.Help, kind: f.Kind, values: f.Enum, required: f.Required, repeated: f.Repeated}
 		if f.Default != "" {
