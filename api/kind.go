@@ -58,7 +58,9 @@ var (
 		return exchange.Time{Time: t}, err
 	}}
 	// Since is a time that bounds others from below: "no time" bounds nothing.
-	Since  = times(scalar.Reader.Since)
+	Since = times(scalar.Reader.Since)
+	// File is a part of a request that is read from a file, or as a body: nothing reads it from a text.
+	File   = reads("", "FILE", func(string) (any, error) { return nil, errors.New("it is read from a file") })
 	Filter = &Kind{Schema: "string", Unit: "filter", read: func(ctx context.Context, _ scalar.Reader, s string) (any, error) {
 		return filter.Parse(ctx, []byte(s))
 	}}
@@ -100,6 +102,8 @@ func kindOf(t reflect.Type, bound string) *Kind {
 		return Since
 	case known:
 		return k
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[Lines]()):
+		return File
 	case t.Kind() == reflect.String, t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
 		return Text
 	case t.Kind() == reflect.Struct:

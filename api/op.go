@@ -93,3 +93,9 @@ type Checked interface {
 	// Check refuses the request.
 	Check() error
 }
+
+// Trial is a request that may only report what it would change.
+type Trial interface {
+	// ReadsOnly reports whether the request changes nothing.
+	ReadsOnly() bool
+}

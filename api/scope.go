@@ -61,3 +61,9 @@ type Shortened interface {
 	// BriefOf returns what the list leaves out, which its caller sets.
 	BriefOf() *Brief
 }
+
+// Confined is a request that may refer to what other runs of its owner have, such as by an ID: a key of one run may not.
+type Confined interface {
+	// Refers says why a key of one run may not make the request; empty: it may.
+	Refers() string
+}

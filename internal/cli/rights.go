@@ -52,8 +52,6 @@ var rights = map[string]Right{
 	"store": Write, "get": Read, "update": Write, "delete": Write, "list": Read, "groups": Read,
 	"recall": Read, "why": Read, "history": Read,
 
-	"session append": Write, "session show": Read, "session save": Write, "session compact": Write, "session repair": Write,
-
 	"graph extract": Write, "graph import": Write, "usage by": AdminRead, "usage rank": AdminRead,
 
 	"fact add": Write, "fact search": Read, "fact list": Read, "fact get": Read, "fact update": Write,

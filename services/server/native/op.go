@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -147,8 +148,9 @@ func describe[Q any](op *api.Operation, fields []api.Field) route {
 			r.params = append(r.params, p)
 		}
 	}
-	if body := api.BodyOf(any(new(Q))); body != nil {
-		r.body = body
+	r.body = api.BodyOf(new(Q))
+	if _, ok := r.body.(api.Lines); ok {
+		r.takes = linesOfJSON
 	}
 	return r
 }
@@ -191,7 +193,22 @@ func requestOf[Q any](a *ask, doing string, fields []api.Field) (*Q, error) {
 	if err := a.own(q, doing); err != nil {
 		return nil, err
 	}
-	return q, a.body(q, doing)
+	if err := a.body(q, doing); err != nil {
+		return nil, err
+	}
+	return q, a.confine(q)
+}
+
+// confine refuses a request that a key of one run may not make.
+func (a *ask) confine(q any) error {
+	of, ok := q.(api.Confined)
+	if !ok || of.Refers() == "" {
+		return nil
+	}
+	if session, ok := q.(api.OfSession); ok && a.sealed(memory.Scope{User: session.SessionOf().User, Agent: session.SessionOf().Agent}) {
+		return server.Denied("the key is one of a run: " + of.Refers())
+	}
+	return nil
 }
 
 // own sets whose request it is, by what the key may see.
@@ -248,7 +265,21 @@ func (a *ask) body(q any, doing string) error {
 		}
 		*to = b
 		return nil
+	case api.Lines:
+		b, err := a.Values()
+		if err != nil {
+			return err
+		}
+		return to.ReadLines(bytes.NewReader(b), doing)
+	case api.Form:
+		return a.Decode(&form{to})
 	default:
 		return a.Decode(to)
 	}
 }
+
+// form is a body that reads itself.
+type form struct{ api.Form }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *form) UnmarshalJSON(b []byte) error { return f.ReadForm(b) }
