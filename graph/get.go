@@ -411,13 +411,8 @@ func (g Graph) List(ctx context.Context, q ListQuery) (page Page, err error) {
 	return page, nil
 }
 
-func (r *reader) list(q *ListQuery, after []byte, limit int) (page Page, err error) {
-	typ := uint32(0)
-	if q.Type != "" {
-		if typ, err = r.typeNumber(classEntity, q.Type); err != nil || typ == 0 {
-			return Page{}, err
-		}
-	}
+// listed is the range of keys in which the entities of a query are, after a cursor.
+func (r *reader) listed(q *ListQuery, typ uint32, after []byte) (lower, upper []byte) {
 	prefix := section(r, kindGraph, r.owner, secEntity, 0)
 	switch {
 	case q.NamePrefix != "":
@@ -425,15 +420,26 @@ func (r *reader) list(q *ListQuery, after []byte, limit int) (page Page, err err
 	case typ != 0 && r.asOf == 0:
 		prefix = be32(section(r, kindGraph, r.owner, secMember, numSize), typ)
 	}
-	if q.NamePrefix != "" && r.asOf != 0 {
-		return r.listNamed(q, typ, after, limit)
-	}
-	lower, upper := span(prefix)
+	lower, upper = span(prefix)
 	if len(after) > 0 {
 		if start := append(be32(r.Key(kindGraph, ownerSize+len(after)+1), r.owner), append(after, 0)...); bytes.Compare(start, lower) > 0 {
 			lower = start
 		}
 	}
+	return lower, upper
+}
+
+func (r *reader) list(q *ListQuery, after []byte, limit int) (page Page, err error) {
+	typ := uint32(0)
+	if q.Type != "" {
+		if typ, err = r.typeNumber(classEntity, q.Type); err != nil || typ == 0 {
+			return Page{}, err
+		}
+	}
+	if q.NamePrefix != "" && r.asOf != 0 {
+		return r.listNamed(q, typ, after, limit)
+	}
+	lower, upper := r.listed(q, typ, after)
 	if bytes.Compare(lower, upper) >= 0 {
 		return Page{}, nil
 	}

@@ -66,10 +66,11 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 		if of, ok := any(q).(api.Shortened); ok {
 			of.BriefOf().Bare = !a.json
 		}
-		t := a.rows()
+		var header []string
 		if s.columns != nil {
-			t = a.rows(s.columns(q)...)
+			header = s.columns(q)
 		}
+		t := a.rows(header...)
 		var last L
 		found := 0
 		end, err := op.Run(ctx, db, q, func(l L) error {

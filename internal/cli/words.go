@@ -19,6 +19,7 @@ var cliWords = strings.NewReplacer(
 	"leave IndexedText out, or import its export into a new database", "import its export into a new database",
 	"ExtractEntities takes up what was left", "graph extract takes up what was left",
 	"give Next of a page of this list", "give what the page before printed",
+	"TrimRemoves is negative", "--trim is negative",
 	"give the user and the agent", `give --user and --agent, "" for none`,
 	"check the ID and the scope", "check the ID, --user, --agent and --run",
 	"check the key and the owner", "check the key, --user and --agent",
