@@ -80,7 +80,7 @@ var law = map[string]row{
 	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
-	"api": {floor: operations, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/scalar", "memory", "notes", "policy", "scope", "sessions", "usage"}},
+	"api": {floor: operations, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/rawjson", "internal/scalar", "memory", "notes", "policy", "scope", "sessions", "usage"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"apikeys", "engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},

@@ -61,6 +61,8 @@ var schemaNames = map[string]string{
 	"engine.MemoryStats":  "RAMStats",
 	"engine.MemoryShares": "RAMShares",
 
+	"api.SessionRepairReply": "SessionRepair",
+
 	"entries.Line": "KeyValue",
 
 	"erasure.Erased": "ErasedCounts",
@@ -144,12 +146,11 @@ var schemaNames = map[string]string{
 	"sent daemon.drainBody": "DrainRequest",
 	"sent daemon.moveBody":  "MoveRequest",
 
-	"native.MessageLine": "SessionMessage",
+	"api.MessageLine":    "SessionMessage",
 	"native.Stats":       "DatabaseStats",
 	"native.batchStored": "BatchStored",
 	"native.embedded":    "EmbedReport",
 	"native.factItem":    "Fact",
-	"native.saved":       "SessionSaved",
 	"native.storedOrNot": "BatchResult",
 
 	"sent native.batch":    "MemoryBatch",
@@ -185,15 +186,15 @@ var constants = map[string]string{
 
 // special are the schemas of types whose JSON reflection does not know.
 var special = map[string]object{
-	"exchange.Object":     {"type": "object", "additionalProperties": true},
-	"exchange.Vector":     {"type": "array", "items": object{"type": "number"}},
-	"facts.Message":       ref("ChatMessage"),
-	"metrics.Metrics":     {"type": "object", "additionalProperties": true},
-	"api.Expiry":          {"type": []string{"string", "null"}, "format": "date-time"},
-	"api.FilterJSON":      ref("Filter"),
-	"native.sessionItems": {"type": "array", "items": ref("ChatMessage")},
-	"policy.Span":         {"type": "integer"},
-	"usage.USD":           {"type": "number"},
+	"exchange.Object":  {"type": "object", "additionalProperties": true},
+	"exchange.Vector":  {"type": "array", "items": object{"type": "number"}},
+	"facts.Message":    ref("ChatMessage"),
+	"metrics.Metrics":  {"type": "object", "additionalProperties": true},
+	"api.Expiry":       {"type": []string{"string", "null"}, "format": "date-time"},
+	"api.FilterJSON":   ref("Filter"),
+	"api.SessionItems": {"type": "array", "items": ref("ChatMessage")},
+	"policy.Span":      {"type": "integer"},
+	"usage.USD":        {"type": "number"},
 }
 
 // objectKeys are keys of JSON as it is that is always an object.
