@@ -17,7 +17,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // load reads the state from the store into the tables and indexes.
@@ -315,7 +314,7 @@ func (db *DB) leaveToJanitor(t *tombstones) {
 }
 
 func (db *DB) loadDoc(doc uint32, value []byte) error {
-	f, err := decodeForward(value)
+	f, err := records.DecodeForward(value)
 	if err != nil {
 		return fault.Within(fmt.Sprintf("document %d", doc), err)
 	}
@@ -325,7 +324,7 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 	if db.opening.damaged != nil {
 		return nil // the index is built anew
 	}
-	err = db.tables.NewestIndex.Load().Add(doc, &f.idx)
+	err = db.tables.NewestIndex.Load().Add(doc, &f.Index)
 	if err != nil && db.mends { // chunks are missing, and the numbers do not rise any more
 		db.opening.damaged, err = err, nil
 	}
@@ -402,26 +401,6 @@ func (db *DB) loadRanges() error {
 		db.janitor.dying.Add(int64(d.Docs.GetCardinality()))
 		return nil
 	})
-}
-
-// forwardRecord is all that the tables and indexes need of a document of a chunk that is
-// in RAM, so that opening reads no memories.
-type forwardRecord struct {
-	layout.Row
-	idx invindex.Doc
-}
-
-func decodeForward(b []byte) (*forwardRecord, error) {
-	r, idx, err := layout.DecodeRow(b)
-	if err != nil {
-		return nil, err
-	}
-	f := &forwardRecord{Row: *r}
-	var rest []byte
-	if f.idx, rest, err = invindex.DecodeDoc(idx); err != nil || len(rest) > 0 {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a forward record", Cause: err}
-	}
-	return f, nil
 }
 
 // loadGenerations reads the table, which a new database gets here. Every key

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/recovery"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -158,7 +159,7 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 			return nil
 		}
 	}
-	tx := &Tx{db: db, state: db.stateOf(db.store, state.MaxLSN)}
+	st := (&Tx{db: db, state: db.stateOf(db.store, state.MaxLSN)}).recovering()
 	dying := map[uint64]bool{} // of deletes by filter, evictions and merges: by place alone
 	for _, d := range db.janitor.ranges {
 		for it := d.Docs.Iterator(); it.HasNext(); {
@@ -167,11 +168,11 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 	}
 	var found []layout.Version
 	unknown := false // whether some memory lives that has no place
-	all := versions{visit: func(v layout.Version) error {
+	all := recovery.Versions{Visit: func(v layout.Version) error {
 		if dying[v.Seq] {
 			return nil
 		}
-		lives, err := tx.placeless(v)
+		lives, err := st.Placeless(v)
 		if store.Unreadable(err) {
 			unknown, err = true, nil
 		}
@@ -199,7 +200,7 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 			return err
 		}
 	}
-	if unknown || all.lacks { // the next Open is to know what is lost, too
+	if unknown || all.Lacks { // the next Open is to know what is lost, too
 		return db.republish()
 	}
 	// At last, so that the next Open begins anew where this one does not end.
@@ -219,10 +220,10 @@ func (db *DB) recoverDocs(ctx context.Context) error {
 
 // scanVersions gives all keys of records to vs, but for those that cannot be read. A memory
 // of which some version cannot be read is left out: what is read may not be its newest.
-func (db *DB) scanVersions(vs *versions) error {
+func (db *DB) scanVersions(vs *recovery.Versions) error {
 	lower, upper := db.keys().Span(layout.KindRecord)
 	if !db.keys().RecordsBySeq() {
-		return errors.Join(kv.Scan(db.store, lower, upper, func(key, _ []byte) error { return vs.key(key) }), vs.end())
+		return errors.Join(kv.Scan(db.store, lower, upper, func(key, _ []byte) error { return vs.Key(key) }), vs.End())
 	}
 	seqs := &numbered{
 		key: func(n uint64) []byte { return binary.BigEndian.AppendUint64(db.keys().Header(layout.KindRecord, 8), n) },
@@ -232,77 +233,12 @@ func (db *DB) scanVersions(vs *versions) error {
 		},
 		end: db.writer.next.Seq + 1,
 	}
-	err := seqs.scanAround(db.store, func(_ uint64, key, _ []byte) error { return vs.key(key) }, func(from, to uint64, err error) error {
-		vs.last, vs.lacks = layout.Version{}, true
+	err := seqs.scanAround(db.store, func(_ uint64, key, _ []byte) error { return vs.Key(key) }, func(from, to uint64, err error) error {
+		vs.Skip()
 		db.lost(fmt.Sprintf("records of memories number %d to %d", from, to-1), err)
 		return nil
 	})
-	return errors.Join(err, vs.end())
-}
-
-// versions calls visit with the newest version of each memory, of record keys in their
-// order.
-type versions struct {
-	visit func(layout.Version) error
-	last  layout.Version
-	lacks bool // some keys cannot be read
-}
-
-func (vs *versions) key(key []byte) (err error) {
-	v, ok := layout.ParseRecordKey(key)
-	if !ok {
-		return layout.BadKey("record", key)
-	}
-	if v.Seq != vs.last.Seq || v.Owner != vs.last.Owner {
-		err = vs.end()
-	}
-	vs.last = v
-	return err
-}
-
-func (vs *versions) end() error {
-	if vs.last.Seq == 0 {
-		return nil
-	}
-	return vs.visit(vs.last)
-}
-
-// placeless reports whether a memory lives by its newest version and has no document.
-func (tx *Tx) placeless(v layout.Version) (bool, error) {
-	if tx.db.tables.Docs.At(v.Seq, tx.state.LSN) != doctable.None {
-		return false, nil
-	}
-	return tx.livesByRecord(v)
-}
-
-// livesByRecord reports whether a memory lives, going by what does not follow from its place
-// in the indexes: it has no death, and no death range means it.
-func (tx *Tx) livesByRecord(v layout.Version) (lives bool, err error) {
-	prefix := tx.state.Keys.Histories(v.Owner, v.Seq)
-	err = kv.Scan(tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(_, _ []byte) error { return kv.ErrStop })
-	if errors.Is(err, kv.ErrStop) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	rec, err := tx.state.Record(v)
-	if err != nil || rec.Flags&layout.FlagPast != 0 {
-		return false, err
-	}
-	lower, upper := tx.state.Keys.Span(layout.KindRange)
-	lives = true
-	err = kv.Scan(tx.state.Reader, lower, upper, func(key, value []byte) error {
-		d, err := layout.DecodeRange(tx.state.Keys, key, value)
-		if store.Unreadable(err) {
-			return nil // it was told of when the database was opened
-		}
-		if err == nil && (d.Listed && !tx.db.mends || !d.Listed && d.Covers(doctable.None, v, rec.Scope)) { // listed by its document
-			lives = false
-		}
-		return err
-	})
-	return lives, err
+	return errors.Join(err, vs.End())
 }
 
 // diedByRecord reports whether a version is dead by what its tombstone does not tell: its memory
@@ -329,15 +265,16 @@ func (db *DB) diedByRecord(v layout.Version) bool {
 // place gives versions new documents.
 func (tx *Tx) place(ctx context.Context, versions []layout.Version) error {
 	tx.logUnseen()
+	st := tx.recovering()
 	for _, v := range versions {
 		row := doctable.Row{Version: v}
 		rec, err := tx.state.Record(v)
 		if err == nil && rec.Scope.Run != "" {
-			row.Run, _, err = tx.knownNumber(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
+			row.Run, _, err = st.Number(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
 		}
 		var pv *records.Pending
 		if err == nil {
-			pv, err = tx.indexAgain(ctx, &row)
+			pv, err = st.IndexAgain(ctx, &row)
 		}
 		if err != nil {
 			return tx.breaks(err)

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
-	"slices"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -21,6 +19,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/onefile"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
+	"github.com/seed-7aedc3ff/memdb/internal/recovery"
 	"github.com/seed-7aedc3ff/memdb/internal/shipping"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -187,7 +186,7 @@ func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *p
 	indexes := "" // why one of them cannot be read, where only that is lost
 	var err error
 	r.Keys, err = r.read(fs, dir, db, func(l store.Loss) {
-		what, counts := db.between(l.From, l.To)
+		what, counts := recovery.Between(db.parts, l.From, l.To)
 		if counts || l.What != "" {
 			r.lose(cmp.Or(l.What, what), l.Error())
 		} else {
@@ -304,67 +303,4 @@ func (r *Remains) rename(db *DB) (err error) {
 	}
 	lower, upper = keys.Span(layout.KindID)
 	return cmp.Or(b.DeleteRange(lower, upper, nil), db.store.Apply(b, pebble.Sync))
-}
-
-// kept says what the keys of a kind are, and whether they are more than what can be made again
-// from others.
-func (db *DB) kept(kind byte) (what string, counts bool) {
-	for _, p := range db.parts {
-		for _, k := range p.Kinds() {
-			if byte(k) == kind {
-				return p.Name(), true
-			}
-		}
-	}
-	switch kind {
-	case layout.KindRecord:
-		return "memories", true
-	case layout.KindVector:
-		return "vectors", true
-	case layout.KindHistory:
-		return "deaths of memories", true
-	case layout.KindStats:
-		return "access statistics", true
-	case layout.KindName:
-		return "names", true
-	case layout.KindLog:
-		return "the log of changes", true
-	case layout.KindRange, layout.KindTombstone:
-		return "deletes", true
-	case layout.KindForward, layout.KindRows, layout.KindText, layout.KindDedup, layout.KindID, layout.KindPending, layout.KindCounter:
-		return "indexes", false
-	case layout.IdentityKey[0]:
-		return "settings of the store", true
-	}
-	return "", false // no key has this kind
-}
-
-// between says what lay between two keys.
-func (db *DB) between(from, to []byte) (what string, counts bool) {
-	if len(from) == 0 && len(to) == 0 {
-		return "everything in a file of the store", true
-	}
-	first, last := 0, 0xff // a bound that is not known is that of all keys
-	if len(from) > 0 {
-		first = int(from[0])
-	}
-	if len(to) > 0 {
-		last = int(to[0])
-	}
-	var names []string
-	for kind := first; kind <= last; kind++ {
-		if name, is := db.kept(byte(kind)); is {
-			counts = true
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return strings.Join(names, ", "), counts
-}
-
-// kindName is what the keys of a kind are, for messages.
-func (db *DB) kindName(kind byte) string {
-	name, _ := db.kept(kind)
-	return name
 }

@@ -46,8 +46,6 @@ var pathWords = map[string]string{
 // too little or is a built-in of a language. "sent" begins those of types as clients send them.
 var schemaNames = map[string]string{
 	"engine.Left":         "RemainingData",
-	"engine.Problem":      "CheckProblem",
-	"engine.Report":       "CheckReport",
 	"engine.Evicted":      "EvictionReport",
 	"engine.Merge":        "PlannedMerge",
 	"engine.Pruned":       "PlannedPrune",
@@ -57,6 +55,9 @@ var schemaNames = map[string]string{
 	"engine.MemoryShares": "RAMShares",
 
 	"entries.Line": "KeyValue",
+
+	"recovery.Problem": "CheckProblem",
+	"recovery.Report":  "CheckReport",
 
 	"erasure.Erased": "ErasedCounts",
 	"erasure.Kept":   "KeptData",
