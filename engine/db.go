@@ -27,6 +27,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/recovery"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -186,7 +187,7 @@ type due struct {
 // opening is what Open has met.
 type opening struct {
 	lsn     uint64 // the newest commit of then
-	losses  losses
+	losses  *recovery.Losses
 	damaged error    // what it found of the text index
 	mended  []string // what Salvage has mended beside the store
 }

@@ -233,6 +233,9 @@ func notesOf(o scope.Owner) filter.Filter {
 	return kinds
 }
 
+// numberBatch bounds the notes that get numbers in one commit.
+const numberBatch = 500
+
 // numberNotes gives numbers to notes and archives that were stored before there were any.
 func (db *DB) numberNotes(ctx context.Context) error {
 	var bare []records.Live
@@ -261,9 +264,9 @@ func (db *DB) numberNotes(ctx context.Context) error {
 		return err
 	}
 	slices.SortFunc(bare, func(a, b records.Live) int { return cmp.Compare(a.Seq, b.Seq) })
-	for part := range slices.Chunk(bare, recoverBatch) {
+	for part := range slices.Chunk(bare, numberBatch) {
 		err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
-			tx.logUnseen()
+			tx.rec.LogUnseen()
 			for _, l := range part {
 				rec, err := tx.state.Record(l.Version)
 				if err == nil && state.IsNote(rec) {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/recovery"
 	"github.com/seed-7aedc3ff/memdb/internal/replication"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -159,6 +160,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 		db.store = store.New(db.storeConfig(base, o, t))
 	}
 	db.tables.Damages, db.tables.Behind = db.store.Damages(), db.store.Behind
+	db.opening.losses = recovery.NewLosses(db.tables.Damages, db.logger)
 	db.scopes.Limit = db.scopesShare()
 	db.spaces = db.newSpaces(t.vectors)
 	db.scopes.Spaces = db.spaces
@@ -372,11 +374,12 @@ func (db *DB) start(id *place.Identity, o *Options) error {
 	}
 	db.tables.Docs.Link(db.writer.next.Seq, db.points.oldest)
 	db.backlog = newBacklog(db.writer.next.Seq)
-	if err := db.recoverDocs(context.Background()); err != nil {
-		return err
-	}
 	if !db.readOnly {
-		if err := db.without("notes without a number", db.numberNotes(context.Background())); err != nil {
+		o := recovery.Opened{Losses: db.opening.losses, Ranges: db.janitor.ranges, Applied: db.writer.applied, Seq: db.writer.next.Seq, Stats: db.loadStats}
+		if err := o.Recover(context.Background(), (*recoveryHost)(db)); err != nil {
+			return err
+		}
+		if err := db.opening.losses.Without("notes without a number", db.numberNotes(context.Background())); err != nil {
 			return fault.Within(place.Opening(db.dir), err)
 		}
 	}
@@ -414,17 +417,12 @@ func (db *DB) proveLSN() error {
 	if db.writer.applied >= marked {
 		return nil
 	}
-	damage := errors.New(missingCommits(db.writer.applied, marked))
+	damage := errors.New(recovery.MissingCommits(db.writer.applied, marked))
 	if !db.salvage || db.readOnly {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: place.Opening(db.dir), Cause: damage, Do: store.WayOn}
 	}
 	db.opening.mended = append(db.opening.mended, damage.Error())
 	return db.store.GoBackTo(db.writer.applied)
-}
-
-// missingCommits says that commits are lost which were acknowledged.
-func missingCommits(newest, marked uint64) string {
-	return fmt.Sprintf("the newest commit has LSN %d, and LSN %d was acknowledged: the commits in between are lost", newest, marked)
 }
 
 // appended are the large kinds of which new keys come last, in the order of keys.

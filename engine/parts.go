@@ -84,7 +84,7 @@ func (db *DB) partBytes() (n int64) {
 func (db *DB) loadParts() error {
 	tx := &Tx{db: db, state: db.stateOf(db.store, state.MaxLSN)}
 	for _, p := range db.parts {
-		tx.state.Lose = func(err error) { db.lost("something of the "+p.Name(), err) }
+		tx.state.Lose = func(err error) { db.opening.losses.Lost("something of the "+p.Name(), err) }
 		if l, ok := p.(part.Loader); ok {
 			if err := tx.state.Without(l.Load((*partTx)(tx), part.Opening{Budget: db.partShare(), ReadOnly: db.readOnly})); err != nil {
 				return err

@@ -314,7 +314,7 @@ func (b *textBuilder) add(ctx context.Context, spans []docSpan, oldest uint64) (
 func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch, doc uint32, r *doctable.Row) error {
 	pv, err := tx.recovering().IndexAgain(ctx, r)
 	if store.Unreadable(err) {
-		b.db.lost(fmt.Sprintf("memory number %d, which no search finds from now on", r.Seq), err)
+		b.db.opening.losses.Lost(fmt.Sprintf("memory number %d, which no search finds from now on", r.Seq), err)
 		return nil
 	}
 	if pv == nil || err != nil {

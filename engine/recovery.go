@@ -3,8 +3,13 @@ package engine
 import (
 	"context"
 
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
+	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/recovery"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -49,6 +54,18 @@ var _ recovery.Host = (*recoveryHost)(nil)
 func (h *recoveryHost) View(ctx context.Context, fn func(*recovery.State) error) error {
 	return (*DB)(h).view(ctx, nil, func(tx *Tx) error { return fn(tx.recovering()) })
 }
+
+func (h *recoveryHost) Newest(r kv.Reader) *recovery.State {
+	return (&Tx{db: (*DB)(h), state: (*DB)(h).stateOf(r, state.MaxLSN)}).recovering()
+}
+
+func (h *recoveryHost) Update(ctx context.Context, fn func(*recovery.State, *records.Writer) error) error {
+	db := (*DB)(h)
+	return db.acknowledge(db.update(ctx, func(tx *Tx) error { return fn(tx.recovering(), &tx.rec) }))
+}
+
+func (h *recoveryHost) Bare(fill func(*pebble.Batch) error) error { return (*DB)(h).applyBare(fill) }
+func (h *recoveryHost) Republish() error                          { return (*DB)(h).republish() }
 
 func (h *recoveryHost) Store() *store.Store { return h.store }
 func (h *recoveryHost) Parts() []part.Part  { return h.parts }

@@ -522,13 +522,6 @@ func (tx *Tx) change() uint32 {
 	return tx.changes - 1
 }
 
-// logUnseen logs a commit whose keys no reader of the log asks for: it stands there as a move of
-// no chunk, which readers of every version pass over.
-func (tx *Tx) logUnseen() {
-	tx.change()
-	tx.log = append(tx.log, byte(layout.LogMove), 0)
-}
-
 // logRecord tells what the commit did. docs/format/log.md describes it.
 func (tx *Tx) logRecord() []byte {
 	return append(layout.AppendLogHead(nil, tx.state.Now, &tx.next, tx.changes), tx.log...)

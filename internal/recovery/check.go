@@ -152,14 +152,14 @@ func (c *checker) scan(kind byte, visit func(key, value []byte) error) error {
 // memories reads every version; the newest of each live memory must be what the
 // tables say, with its ID, dedup, forward and vector keys.
 func (c *checker) memories() error {
-	newest := Versions{Visit: c.placed}
+	newest := versions{visit: c.placed}
 	err := c.scan(layout.KindRecord, func(key, value []byte) error {
 		v, ok := layout.ParseRecordKey(key)
 		if !ok {
 			c.problem("malformed record key %x", key)
 			return nil
 		}
-		if err := newest.Key(key); err != nil {
+		if err := newest.key(key); err != nil {
 			return err
 		}
 		rec, err := layout.DecodeRecord(value)
@@ -187,7 +187,7 @@ func (c *checker) memories() error {
 		c.live(rec, l)
 		return nil
 	})
-	return cmp.Or(err, newest.End())
+	return cmp.Or(err, newest.end())
 }
 
 // placed checks that a memory which lives by its record is in the indexes.
@@ -198,7 +198,7 @@ func (c *checker) placed(v layout.Version) error {
 	if l, lives := c.At(v.Seq); lives && l.Owner == v.Owner && l.Born < v.Born {
 		c.problem("memory number %d: its version of LSN %d is found, and it has one of LSN %d, which nothing finds", v.Seq, l.Born, v.Born)
 	}
-	lost, err := c.Placeless(v)
+	lost, err := c.placeless(v)
 	if store.Unreadable(err) { // other checks report the record
 		return nil
 	}

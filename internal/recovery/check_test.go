@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/entries"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -89,6 +90,16 @@ func doc(kind byte) keyOf {
 	}
 }
 
+// bare is a key of a kind, and nothing else.
+func bare(kind byte) keyOf { return func(s *spoilt) []byte { return s.ks.Header(kind, 0) } }
+
+// entry damages an entry.
+func entry(damage func(s *spoilt, key []byte)) func(*spoilt) {
+	return func(s *spoilt) {
+		s.each(byte(entries.Part{}.Kinds()[0]), func(key, _ []byte) { damage(s, key) })
+	}
+}
+
 func recordKey(s *spoilt) []byte { return s.ks.Record(s.version()) }
 func vectorKey(s *spoilt) []byte { return s.ks.Vector(1, s.version()) }
 
@@ -133,6 +144,17 @@ func TestCheckFinds(t *testing.T) {
 		{"name under another's key", nil, holding(x, layout.EncodeName(nil, 9, "y", nil)...), "name"},
 		{"two names with one number", nil, holding(x, layout.EncodeName(nil, 1, "x", nil)...), "same number"},
 		{"owner missing", nil, missing(func(s *spoilt) []byte { return s.ks.Name(layout.NameOwner, scope.Key(ada.Owner())) }), "owner"},
+		{"dedup under a malformed key", nil, holding(bare(layout.KindDedup)), "malformed dedup key"},
+		{"forward record under a malformed key", nil, holding(bare(layout.KindForward)), "malformed forward key"},
+		{"statistics under a malformed key", nil, holding(bare(layout.KindStats)), "malformed statistics key"},
+		{"history under a malformed key", nil, holding(bare(layout.KindHistory)), "malformed history key"},
+		{"pending under a malformed key", nil, holding(bare(layout.KindPending)), "malformed key of what is to be embedded"},
+		{"record under a malformed key", nil, holding(bare(layout.KindRecord)), "malformed record key"},
+		{"name damaged", nil, holding(x, 1), "name"},
+		{"tombstone damaged", nil, holding(doc(layout.KindTombstone), 9), "no place in the indexes"},
+		{"entry damaged", nil, entry(func(s *spoilt, key []byte) { s.set(key, []byte{1, 2}) }), "entries: "},
+		{"entry lost", nil, entry(func(s *spoilt, key []byte) { s.del(key) }), "entries"},
+		{"mark of the log damaged", nil, func(s *spoilt) { s.set(layout.LogMarkKey, []byte{1}) }, "the mark of the log"},
 		{"ID of nobody", nil, holding(func(s *spoilt) []byte { return s.ks.ID("nobody", 1, 777) }), "ID index"},
 		{"ID under a malformed key", nil, holding(func(s *spoilt) []byte { return s.ks.Header(layout.KindID, 0) }), "malformed ID key"},
 		{"statistics of nobody", nil, holding(func(s *spoilt) []byte { return s.ks.Stats(1, 777) }, layout.Access{Count: 1, Last: 1}.Encode()...), "statistics"},
@@ -159,6 +181,8 @@ func TestCheckFinds(t *testing.T) {
 			testdb.Store(t, db.Memories(), memory.Memory{ID: "zero", Scope: ada, Text: "first", Embedding: []float32{2, 1}})
 			testdb.Store(t, db.Memories(), one)
 			testdb.Store(t, db.Memories(), memory.Memory{Scope: memory.Scope{User: "bob"}, Text: "a commit behind them"})
+			_, err := db.KV().Put(t.Context(), ada.Owner(), "k", "v", nil)
+			testdb.NoError(t, err)
 			testdb.Check(t, db, 3)
 			if c.before != nil {
 				c.before(t, db)

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -14,40 +15,37 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 )
 
-// Versions calls visit with the newest version of each memory, of record keys in their
+// versions calls visit with the newest version of each memory, of record keys in their
 // order.
-type Versions struct {
-	Visit func(layout.Version) error
-	Lacks bool // some keys cannot be read
+type versions struct {
+	visit func(layout.Version) error
+	lacks bool // some keys cannot be read
 	last  layout.Version
 }
 
-// Key takes the next key.
-func (vs *Versions) Key(key []byte) (err error) {
+// key takes the next key.
+func (vs *versions) key(key []byte) (err error) {
 	v, ok := layout.ParseRecordKey(key)
 	if !ok {
 		return layout.BadKey("record", key)
 	}
 	if v.Seq != vs.last.Seq || v.Owner != vs.last.Owner {
-		err = vs.End()
+		err = vs.end()
 	}
 	vs.last = v
 	return err
 }
 
-// Skip says that keys cannot be read: what was read before may not be the newest of its memory.
-func (vs *Versions) Skip() { vs.last, vs.Lacks = layout.Version{}, true }
-
-// End says that no key follows.
-func (vs *Versions) End() error {
+// end says that no key follows.
+func (vs *versions) end() error {
 	if vs.last.Seq == 0 {
 		return nil
 	}
-	return vs.Visit(vs.last)
+	return vs.visit(vs.last)
 }
 
-// Placeless reports whether a memory lives by its newest version and has no document.
-func (st *State) Placeless(v layout.Version) (bool, error) {
+// placeless reports whether a memory lives by its newest version and has no document.
+func (st *State) placeless(v layout.Version) (bool, error) {
 	if st.Docs.At(v.Seq, st.LSN) != doctable.None {
 		return false, nil
 	}
@@ -117,4 +115,24 @@ func (st *State) Number(k layout.Name) (uint32, bool, error) {
 		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingRebuild, Why: fmt.Sprintf("the name %q has no number", valid.Short(k.Text)), Do: "run check"}
 	}
 	return num, ok, err
+}
+
+// DiedByRecord reports whether a version is dead by what its tombstone does not tell: its memory
+// has a later version, or died later. What cannot be read does not tell that it is dead.
+func DiedByRecord(r kv.Reader, ks *layout.Keys, v layout.Version) bool {
+	later := func(from, to []byte, of func(key []byte) bool) bool {
+		found := false
+		err := kv.Scan(r, append(from, 0), to, func(key, _ []byte) error {
+			found = of(key)
+			return kv.ErrStop
+		})
+		return found && errors.Is(err, kv.ErrStop)
+	}
+	_, end := ks.Span(layout.KindRecord)
+	all := ks.Histories(v.Owner, v.Seq)
+	after := binary.BigEndian.AppendUint64(ks.Histories(v.Owner, v.Seq), v.Born+1)
+	return later(ks.Record(v), end, func(key []byte) bool {
+		next, ok := layout.ParseRecordKey(key)
+		return ok && next.Seq == v.Seq && next.Owner == v.Owner
+	}) || later(after, layout.PrefixEnd(all), func([]byte) bool { return true })
 }
