@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/internal/recovery"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
@@ -387,7 +388,7 @@ func (db *DB) loadRanges() error {
 		}
 		set := d.Docs
 		if !d.Listed {
-			if set, _, err = tx.bornInScope(d.Scope); err != nil {
+			if set, _, err = selection.Born(&tx.state, d.Scope); err != nil {
 				return err
 			}
 		}

@@ -216,7 +216,7 @@ func (tx *Tx) noteDocs(ctx context.Context, owner uint32, o scope.Owner) (*roari
 	}
 	all.And(in)
 	docs := roaring.New()
-	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
+	err = tx.ages().EachIn(ctx, all, func(doc uint32, r *doctable.Row) {
 		if r.Owner == owner && !r.Over(tx.state.Now) {
 			docs.Add(doc)
 		}

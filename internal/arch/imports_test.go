@@ -108,6 +108,8 @@ var law = map[string]row{
 	"internal/backups":    {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 	"internal/changefeed": {floor: works, hidden: true},
 
+	"internal/ageing": {floor: works, hidden: true, outside: []string{roaring, xxh3}},
+
 	"internal/recovery": {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 
 	"internal/replication": {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
