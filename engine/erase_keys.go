@@ -319,7 +319,7 @@ func (db *DB) closeChunk(ctx context.Context, of []occupancy) error {
 		if db.grows(number) {
 			tx.next.Doc = (uint32(number) + 1) << 16
 		}
-		tx.rec.LogUnseen()
+		tx.rec.LogInternal()
 		tx.onApplied(func(uint64) error {
 			index.End()
 			return nil
@@ -359,7 +359,7 @@ func (db *DB) eraseNames(ctx context.Context, e *erasure.Erasure) error {
 		if err := tx.set(layout.ErasureKey, next.Encode()); err != nil {
 			return err
 		}
-		tx.rec.LogUnseen()
+		tx.rec.LogInternal()
 		tx.onApplied(func(uint64) error {
 			for _, k := range gone {
 				db.tables.Names.Forget(k)

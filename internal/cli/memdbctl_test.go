@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -22,10 +21,9 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestMain lets the test binary be the program itself, for tests that need a
 // process.
@@ -325,25 +323,25 @@ func TestUsage(t *testing.T) {
 		{"list -x", "there is no flag -x"},
 		{"list extra", "it takes no argument, and got 1 argument; see"},
 		{"list --limit", "--limit: it needs a value"},
-		{"list --limit ten", `--limit "ten": it is no whole number`},
-		{"list --limit 99999999999999999999", `it is no whole number`},
-		{"list --limit -1", "--limit -1: it is not within 1 and 10,000"},
-		{"list --limit 0", "--limit 0"},
-		{"list --limit 1000000000", "--limit 1000000000"},
+		{"list --limit ten", `--limit: "ten" is not a whole number`},
+		{"list --limit 99999999999999999999", `--limit: "99999999999999999999" is not a whole number`},
+		{"list --limit -1", `--limit: "-1" is not a whole number`},
+		{"list --limit 0", "--limit: 0 is not within 1 and 10000"},
+		{"list --limit 1000000000", "--limit: 1000000000 is not within 1 and 10000"},
 		{"list --after", "--after: it needs a value"},
 		{"list --json=perhaps", `--json "perhaps": it is neither true nor false`},
 		{"list --wait soon", `--wait "soon": it is no duration`},
 		{"list --wait -1s", "--wait -1s: it is negative"},
 		{"list --filter {", "--filter: "},
 		{`list --filter {"op":"like","field":"a","value":1}`, "--filter: "},
-		{"get", "it takes one ID, and got 0 arguments"},
-		{"get a b", "it takes one ID, and got 2 arguments"},
+		{"get", "it takes ID, and got 0 arguments"},
+		{"get a b", "it takes ID, and got 2 arguments"},
 		{"kv get", "memdbctl: kv get: "},
 		{"session append", "memdbctl: session append: "},
-		{"history", "it takes one ID"},
-		{"update", "it takes an ID"},
+		{"history", "it takes ID"},
+		{"update", "it takes ID and [TEXT], and got 0 arguments"},
 		{"update i", "there is nothing to change"},
-		{"update i --pinned=perhaps", `--pinned: "perhaps" is neither true nor false`},
+		{"update i --pinned=perhaps", `--pinned "perhaps": it is neither true nor false`},
 		{"delete", "it takes one ID or --all"},
 		{"delete a b", "it takes one ID or --all"},
 		{"delete a --all", "--all takes no ID"},
@@ -351,7 +349,7 @@ func TestUsage(t *testing.T) {
 		{"recall words --queries f", "--queries takes no other query"},
 		{"recal words --user u", `there is no verb "recal"; did you mean recall`},
 		{"kv pu k 1 --user u", `kv: there is no verb "pu"; did you mean put`},
-		{"recall words --limit 10001", "--limit 10001"},
+		{"recall words --limit 10001", "--limit: 10001 is not within 1 and 10000"},
 		{"store t --metadata [1]", "--metadata: metadata is a list, not an object"},
 		{"store t --metadata {", "--metadata: malformed JSON"},
 		{"store t --embedding []", "--embedding: it is no list of numbers"},
@@ -365,7 +363,7 @@ func TestUsage(t *testing.T) {
 		{"store t --event-time 20260131", "nine digits"},
 		{"store t --event-time 170574480000000000000000", "check its unit"},
 		{"store t --expires 2020-01-31", `--expires: "2020-01-31" is 2020-01-31T23:59:59.999Z, which is past`},
-		{"update i --expires 1705744800", "which is past"},
+		{"update i --expires 1705744800", "--expires is past; give a later time, never, or delete the memory"},
 		{"store t --expires never-ever", `--expires: "never-ever" is no time`},
 		{"import", "it takes one file"},
 		{"import a b", "it takes one file"},
@@ -929,19 +927,26 @@ func TestHelp(t *testing.T) {
 		if verb == "" {
 			file = filepath.Join("testdata", "help", "memdbctl.txt")
 		}
-		if *update {
-			if err := os.WriteFile(file, []byte(r.out), 0o600); err != nil {
-				t.Fatal(err)
-			}
+		golden.Text(t, file, r.out)
+	}
+}
+
+// TestCommandsPage compares the table of docs/cli.md with the commands.
+func TestCommandsPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| command | |\n|---|---|\n")
+	var add func(c *cobra.Command)
+	add = func(c *cobra.Command) {
+		if c.HasParent() && !namesVerbs(c) {
+			use := strings.TrimPrefix(strings.TrimSuffix(c.UseLine(), " [flags]"), "memdbctl ")
+			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(use, "|", `\|`), c.Short)
 		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := r.out; got != strings.ReplaceAll(string(want), "\r\n", "\n") {
-			t.Errorf("help %s:\n%s\nwant\n%s", verb, got, want)
+		for _, below := range c.Commands() {
+			add(below)
 		}
 	}
+	add((&app{}).root())
+	golden.Table(t, filepath.Join("..", "..", "docs", "cli.md"), "commands", b.String())
 }
 
 // commands are the program's own verbs.

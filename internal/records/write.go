@@ -529,12 +529,11 @@ func (w *Writer) dropUnseen(rec *layout.Record, old Live, next []layout.VectorRe
 	return nil
 }
 
-// LogUnseen logs a commit whose keys no reader of the log asks for: it stands there as a move of
-// no chunk, which readers of every version pass over.
-func (w *Writer) LogUnseen() {
+// LogInternal logs a commit whose keys no reader of the log asks for.
+func (w *Writer) LogInternal() {
 	w.Change()
 	log := w.Log()
-	*log = append(*log, byte(layout.LogMove), 0)
+	*log = append(*log, byte(layout.LogInternal))
 }
 
 // LogVersioned logs a change of a version, and which one it took the place of.

@@ -130,7 +130,7 @@ func (o *Opened) scanVersions(st *State, vs *versions) error {
 
 // placeAgain gives versions new documents.
 func placeAgain(ctx context.Context, st *State, w *records.Writer, versions []layout.Version) error {
-	w.LogUnseen()
+	w.LogInternal()
 	for _, v := range versions {
 		row := doctable.Row{Version: v}
 		rec, err := st.Record(v)
