@@ -108,11 +108,15 @@ var law = map[string]row{
 	"internal/backups":    {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 	"internal/changefeed": {floor: works, hidden: true},
 
+	"internal/ageing": {floor: works, hidden: true, outside: []string{roaring, xxh3}},
+
+	"internal/recovery": {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
+
 	"internal/replication": {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
-	"internal/testdb": {floor: testbeds, only: []string{"apikeys", "engine", "internal/fsys", "memory", "policy"}, outside: []string{pebble}, forTests: true, hidden: true},
+	"internal/testdb": {floor: testbeds, only: []string{"apikeys", "engine", "internal/fsys", "internal/layout", "internal/place", "internal/store", "memory", "policy"}, outside: []string{pebble}, forTests: true, hidden: true},
 
 	"services/httpjson": {floor: upper, only: []string{"internal/clock", "internal/fault", "internal/retry", "internal/wiretest"}},
 	"services/meter":    {floor: upper, only: []string{"engine", "internal/fault", "internal/part", "scope", "usage"}},

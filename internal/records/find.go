@@ -264,3 +264,15 @@ func (view View) Access(seq uint64) (a layout.Access) {
 	}
 	return a
 }
+
+// VectorsLeft are the vectors of a version that can be read, by the names of their spaces.
+func (view View) VectorsLeft(rec *layout.Record, v layout.Version) map[string][]float32 {
+	vectors := map[string][]float32{}
+	for _, ref := range rec.Vectors {
+		vec, err := view.Vector(v, ref)
+		if s := view.SpaceNumbered(ref.Space); err == nil && s != nil {
+			vectors[s.Name] = vec
+		}
+	}
+	return vectors
+}

@@ -45,25 +45,27 @@ var pathWords = map[string]string{
 // schemaNames are the names of schemas that are not those of their Go types: of types that share a name, or whose name says
 // too little or is a built-in of a language. "sent" begins those of types as clients send them.
 var schemaNames = map[string]string{
+	"ageing.Evicted": "EvictionReport",
+	"ageing.Merge":   "PlannedMerge",
+	"ageing.Pruned":  "PlannedPrune",
+	"ageing.Victim":  "EvictedMemory",
+
 	"api.MemoryCounted":     "MemoryCount",
 	"api.Recalled":          "RecallResult",
 	"sent api.MemoryChange": "MemoryChange",
 	"sent api.Question":     "RecallRequest",
 
 	"engine.Left":         "RemainingData",
-	"engine.Problem":      "CheckProblem",
-	"engine.Report":       "CheckReport",
-	"engine.Evicted":      "EvictionReport",
-	"engine.Merge":        "PlannedMerge",
-	"engine.Pruned":       "PlannedPrune",
 	"engine.Undone":       "UndoReport",
-	"engine.Victim":       "EvictedMemory",
 	"engine.MemoryStats":  "RAMStats",
 	"engine.MemoryShares": "RAMShares",
 
 	"api.SessionRepairReply": "SessionRepair",
 
 	"entries.Line": "KeyValue",
+
+	"recovery.Problem": "CheckProblem",
+	"recovery.Report":  "CheckReport",
 
 	"erasure.Erased": "ErasedCounts",
 	"erasure.Kept":   "KeptData",
