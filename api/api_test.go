@@ -26,7 +26,7 @@ func TestAll(t *testing.T) {
 			t.Errorf("%s, %s: it is there twice, or lacks a name, a summary or what it does", op.Name, op.Route)
 		}
 		names[op.Name], routes[op.Route] = true, true
-		if method, _, _ := strings.Cut(op.Route, " "); op.Route != "" && (method == "GET") != (op.Access == Reads) {
+		if method, _, _ := strings.Cut(op.Route, " "); op.Route != "" && (method == "GET" || op.Name == "recall" || op.Name == "why") != (op.Access == Reads) {
 			t.Errorf("%s: the method is %s, and the access %d", op.Name, method, op.Access)
 		}
 		if strings.HasSuffix(op.Summary, ".") {

@@ -84,7 +84,7 @@ func fieldsOf(t reflect.Type, index []int, inBody bool) (all []Field) {
 		case of.Tag.Get("body") != "":
 			f.Place, f.Name = AsBody, of.Tag.Get("body")
 		}
-		if f.Name == "" { // its caller sets it
+		if f.Name == "" || inBody && f.Help == "" { // its caller sets it, or the command has no such flag
 			continue
 		}
 		if enum := of.Tag.Get("enum"); enum != "" {
@@ -97,10 +97,18 @@ func fieldsOf(t reflect.Type, index []int, inBody bool) (all []Field) {
 			f.Flag = ""
 		}
 		f.Kind = kindOf(of.Type, of.Tag.Get("bound"))
-		f.Repeated = of.Type.Kind() == reflect.Slice && f.Kind == Text
+		f.Repeated = repeats(of.Type)
 		all = append(all, f)
 	}
 	return all
+}
+
+// repeats reports whether a type is a list of texts or objects, or points at one.
+func repeats(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.Slice && (t.Elem().Kind() == reflect.String || t.Elem().Kind() == reflect.Struct)
 }
 
 // BodyOf returns the part of a request that is the body of its route: nil where there is none.
@@ -121,15 +129,16 @@ func (f *Field) Set(request, value any) error {
 	if err := f.check(v); err != nil {
 		return err
 	}
-	switch {
-	case to.Kind() == reflect.Pointer:
-		to.Set(reflect.New(to.Type().Elem()))
-		to.Elem().Set(v.Convert(to.Type().Elem()))
-	case to.Kind() == reflect.Slice && v.Kind() != reflect.Slice:
-		to.Set(reflect.Append(to, v.Convert(to.Type().Elem())))
-	default:
-		to.Set(v.Convert(to.Type()))
+	if to.Kind() == reflect.Pointer {
+		if to.IsNil() {
+			to.Set(reflect.New(to.Type().Elem()))
+		}
+		to = to.Elem()
 	}
+	if to.Kind() == reflect.Slice && v.Kind() != reflect.Slice {
+		v = reflect.Append(to, v.Convert(to.Type().Elem()))
+	}
+	to.Set(v.Convert(to.Type()))
 	return nil
 }
 

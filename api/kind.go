@@ -24,7 +24,9 @@ type Kind struct {
 	Unit string
 	// Zoned: a value depends on the time zone of who wrote it.
 	Zoned bool
-	read  func(ctx context.Context, r scalar.Reader, s string) (any, error)
+	// Once: a second value would widen what the first one has chosen, so it is refused.
+	Once bool
+	read func(ctx context.Context, r scalar.Reader, s string) (any, error)
 }
 
 // Read reads a value. Times without an offset are in the zone, UTC where it is nil.
@@ -60,9 +62,24 @@ var (
 	// Since is a time that bounds others from below: "no time" bounds nothing.
 	Since = times(scalar.Reader.Since)
 	// File is a part of a request that is read from a file, or as a body: nothing reads it from a text.
-	File   = reads("", "FILE", func(string) (any, error) { return nil, errors.New("it is read from a file") })
-	Filter = &Kind{Schema: "string", Unit: "filter", read: func(ctx context.Context, _ scalar.Reader, s string) (any, error) {
+	File = reads("", "FILE", func(string) (any, error) { return nil, errors.New("it is read from a file") })
+	// Until is a time at which something ends: a date is the end of that day.
+	Until = &Kind{Schema: "string", Unit: "time", Zoned: true, read: func(_ context.Context, r scalar.Reader, s string) (any, error) {
+		t, err := readEnd(r, s)
+		return Expiry{&t}, err
+	}}
+	Object = reads("object", "JSON", exchange.ParseObject)
+	Vector = reads("array", "JSON", readVector)
+	Filter = &Kind{Schema: "string", Unit: "filter", Once: true, read: func(ctx context.Context, _ scalar.Reader, s string) (any, error) {
 		return filter.Parse(ctx, []byte(s))
+	}}
+	// FilterText is a filter in a body.
+	FilterText = &Kind{Schema: "string", Unit: "filter", Once: true, read: func(ctx context.Context, _ scalar.Reader, s string) (any, error) {
+		if _, err := filter.Parse(ctx, []byte(s)); err != nil {
+			return nil, err
+		}
+		b, err := json.Marshal(s)
+		return FilterJSON(b), err
 	}}
 )
 
@@ -76,7 +93,11 @@ var kinds = map[reflect.Type]*Kind{
 	reflect.TypeFor[usage.USD]():       Money,
 	reflect.TypeFor[time.Time]():       Time,
 	reflect.TypeFor[exchange.Time]():   Instant,
+	reflect.TypeFor[Expiry]():          Until,
+	reflect.TypeFor[exchange.Object](): Object,
+	reflect.TypeFor[exchange.Vector](): Vector,
 	reflect.TypeFor[filter.Filter]():   Filter,
+	reflect.TypeFor[FilterJSON]():      FilterText,
 	reflect.TypeFor[json.RawMessage](): Value,
 }
 
@@ -108,6 +129,8 @@ func kindOf(t reflect.Type, bound string) *Kind {
 		return Text
 	case t.Kind() == reflect.Struct:
 		return objects(t)
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		return objects(t.Elem())
 	}
 	return nil
 }
@@ -152,6 +175,23 @@ func readNumber(s string) (float64, error) {
 		return 0, fmt.Errorf("%.40q is no number", s)
 	}
 	return f, nil
+}
+
+// readEnd reads when something ends: the zero time for never.
+func readEnd(r scalar.Reader, s string) (time.Time, error) {
+	if s == "never" {
+		return time.Time{}, nil
+	}
+	return r.End(s)
+}
+
+func readVector(s string) (exchange.Vector, error) {
+	var list exchange.Vector
+	err := exchange.Decode([]byte(s), &list)
+	if err == nil && len(list) == 0 {
+		err = errors.New("it is no list of numbers")
+	}
+	return list, err
 }
 
 func readValue(s string) (json.RawMessage, error) {

@@ -56,6 +56,24 @@ func DecodeStrict(data []byte, v any) error {
 	return err
 }
 
+// Strict is a list of objects whose keys are all known.
+type Strict[T any] []T
+
+// UnmarshalJSON refuses keys that are not known.
+func (l *Strict[T]) UnmarshalJSON(b []byte) error {
+	var all []json.RawMessage
+	if err := Decode(b, &all); err != nil {
+		return err
+	}
+	*l = make(Strict[T], len(all))
+	for i := range all {
+		if err := DecodeStrict(all[i], &(*l)[i]); err != nil {
+			return fmt.Errorf("number %d of the list: %w", i, err)
+		}
+	}
+	return nil
+}
+
 // A Member is a key of an object with its value, as it is written.
 type Member struct {
 	Key   string // without its quotes and escapes

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
@@ -145,6 +146,42 @@ func (o *Object) UnmarshalJSON(b []byte) error {
 	}
 	*o = m
 	return nil
+}
+
+// ParseObject reads an object. A key that is given twice is refused: one of the two would be
+// lost in silence.
+func ParseObject(s string) (Object, error) {
+	var o Object
+	if err := Decode([]byte(s), &o); err != nil {
+		return nil, err
+	}
+	return o, keysOnce(json.NewDecoder(strings.NewReader(s)))
+}
+
+// keysOnce refuses the next value, valid JSON, where an object in it has a key twice.
+func keysOnce(d *json.Decoder) error {
+	begin, err := d.Token()
+	if err != nil || begin != json.Delim('{') && begin != json.Delim('[') {
+		return err
+	}
+	seen := map[json.Token]bool{}
+	for d.More() {
+		if begin == json.Delim('{') {
+			key, err := d.Token()
+			if err != nil {
+				return err
+			}
+			if seen[key] {
+				return fmt.Errorf("the key %q is given twice", key)
+			}
+			seen[key] = true
+		}
+		if err := keysOnce(d); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token() // the end of it
+	return err
 }
 
 // Time is an instant: written as RFC 3339 in UTC with milliseconds, read as ParseTime

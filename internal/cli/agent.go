@@ -39,7 +39,7 @@ func (a *app) agentAddCmd() *cobra.Command {
 	cmd.Flags().StringVar(&g.Name, "name", "", "a `name` to show")
 	cmd.Flags().Func("metadata", "any facts about it, a `JSON` object", func(s string) error {
 		g.Metadata = json.RawMessage(s)
-		_, err := readMetadata(s)
+		_, err := exchange.ParseObject(s)
 		return err
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -16,63 +18,53 @@ memdbctl delete launch --agent planner
 memdbctl delete --all --user ada --run 2026-11-20
 memdbctl delete --all --user ada --filter 'source = web_search and created_at < 2026-01-01'`
 
+// deletion is what delete was asked for.
+type deletion struct {
+	api.MemoriesDeleteRequest
+	ID string `path:"id" arg:"[ID]" help:"the ID of the memory"`
+}
+
+// deleteCmd is one command for two operations.
 func (a *app) deleteCmd() *cobra.Command {
-	cmd := newCmd(groupMemories, "delete ID | delete --all", "Delete a memory, or all of a scope", deleteExample)
-	var (
-		q        memory.DeleteQuery
-		all, yes bool
-	)
-	scopeFlags(cmd, &q.Scope)
-	markNone(cmd)
-	filterFlag(cmd, &q.Filter)
-	cmd.Flags().BoolVar(&q.AllScopes, "all-scopes", false, everyoneHelp)
+	var d deletion
+	var all, yes bool
+	op := api.MemoryDelete.Operation
+	op.Summary = "Delete a memory, or all of a scope"
+	cmd := a.operation(&op, api.FieldsOf(reflect.TypeFor[deletion]()), &d, help{example: deleteExample, group: groupMemories}, func(ctx context.Context, db *engine.DB) error {
+		n, err := a.delete(ctx, db, &d, all)
+		if err != nil {
+			return err
+		}
+		return a.printDeleted(n.Deleted)
+	})
+	cmd.Use = "delete ID | delete --all"
 	cmd.Flags().BoolVar(&all, "all", false, "everything of the scope, which must be given, that fits the filter")
 	cmd.Flags().BoolVar(&yes, "yes", false, "yes, of everyone; --all-scopes asks for it")
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
+	alsoCheck(cmd, func(args []string) error {
 		switch {
 		case all && len(args) > 0:
 			return usagef(cmd, "--all takes no ID")
 		case !all && len(args) != 1:
 			return usagef(cmd, "it takes one ID or --all, and got %s", count(len(args), "argument", "arguments"))
-		case !all && (q.Filter != nil || q.AllScopes):
+		case !all && (d.Filter != nil || d.AllScopes):
 			return usagef(cmd, "--filter and --all-scopes go with --all, not with an ID")
-		case q.AllScopes && !yes:
+		case d.AllScopes && !yes:
 			return usagef(cmd, "--all-scopes deletes from everyone; say so with --yes")
 		}
 		return nil
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
-			if !all {
-				if err := db.Memories().Lacking(lackOf(cmd)).Delete(ctx, q.Scope, args[0]); err != nil {
-					return err
-				}
-				return a.printDeleted(1)
-			}
-			withNone(cmd, &q.Filter)
-			if _, err := a.warnFields(ctx, db, asked{scope: q.Scope, all: q.AllScopes}, q.Filter, ""); err != nil {
-				return err
-			}
-			n, err := deleteAll(ctx, db.Memories(), q)
-			if err != nil {
-				return err
-			}
-			return a.printDeleted(n)
-		})
-	}
+	})
 	return cmd
 }
 
-// deleteAll deletes what a query selects, by the call that says how much that is.
-func deleteAll(ctx context.Context, m engine.Memories, q memory.DeleteQuery) (int, error) {
-	switch {
-	case q.Filter != nil:
-		return m.DeleteMatching(ctx, q)
-	case q.AllScopes && q.Scope == (memory.Scope{}):
-		return m.DeleteAll(ctx)
+func (a *app) delete(ctx context.Context, db *engine.DB, d *deletion, all bool) (exchange.Deleted, error) {
+	if !all {
+		return api.MemoryDelete.Run(ctx, db, &api.Memory{Scope: d.Scope, ID: d.ID})
 	}
-	return m.DeleteScope(ctx, q.Scope)
+	d.All = d.Filter == nil
+	if _, err := a.warnFields(ctx, db, asked{scope: memory.Scope{User: d.User, Agent: d.Agent, Run: d.Run}, all: d.AllScopes}, d.Filter, ""); err != nil {
+		return exchange.Deleted{}, err
+	}
+	return api.MemoriesDelete.Run(ctx, db, &d.MemoriesDeleteRequest)
 }
 
 func (a *app) printDeleted(n int) error {

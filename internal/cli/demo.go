@@ -247,7 +247,7 @@ func (d *demo) history(ctx context.Context, id string) error {
 			}
 			continue
 		}
-		d.line("%s  %-6s  %s", e.Time.UTC().Format(time.DateOnly), e.Event, historyText(e))
+		d.line("%s  %-6s  %s", e.Time.UTC().Format(time.DateOnly), e.Event, pastText(exchange.NewPast(e)))
 	}
 	return nil
 }

@@ -10,49 +10,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-7aedc3ff/memdb/exchange"
-	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
-// questionJSON is a query as a server is asked it over all of its databases.
-type questionJSON struct {
-	Query     string         `json:"query,omitempty"`
-	Embedding []float32      `json:"embedding,omitempty"`
-	User      string         `json:"user,omitempty"`
-	Agent     string         `json:"agent,omitempty"`
-	Run       string         `json:"run,omitempty"`
-	Scopes    []memory.Scope `json:"scopes,omitempty"`
-	AllScopes bool           `json:"all_scopes,omitempty"`
-	Filter    filter.Filter  `json:"filter,omitempty"`
-	Limit     int            `json:"limit,omitempty"`
-	MinScore  float64        `json:"min_score,omitempty"`
-	Profile   memory.Profile `json:"profile,omitempty"`
-	Syntax    memory.Syntax  `json:"syntax,omitempty"`
-	Graph     float64        `json:"graph,omitempty"`
-	Highlight bool           `json:"highlight,omitempty"`
-	Explain   bool           `json:"explain,omitempty"`
-	NoTouch   bool           `json:"no_touch,omitempty"`
-	Vectors   bool           `json:"vectors,omitempty"`
-	Tokens    int            `json:"tokens,omitempty"`
-}
-
-// recallEveryone has a server answer a query from all of its databases as one.
-func (a *app) recallEveryone(cmd *cobra.Command, q *memory.Query) error {
+// recallEveryone has a server answer a question from all of its databases as one.
+func (a *app) recallEveryone(cmd *cobra.Command, q *api.Question) error {
 	n, err := a.node(cmd)
 	if err != nil {
 		return err
 	}
 	found := foundHits{wide: isWide(q)}
-	err = n.call(cmd.Context(), http.MethodPost, nativePath+"/recall", noShard, questionJSON{
-		Query: q.Text, Embedding: q.Embedding, User: q.Scope.User, Agent: q.Scope.Agent, Run: q.Scope.Run,
-		Scopes: q.Scopes, AllScopes: q.AllScopes, Filter: q.Filter, Limit: q.Limit, MinScore: q.MinScore, Profile: q.Profile,
-		Syntax: q.Syntax, Graph: q.Graph, Highlight: q.Highlight, Explain: q.Explain, NoTouch: q.NoTouch,
-		Vectors: q.WithVectors, Tokens: q.Tokens,
-	}, &found)
-	if err != nil {
+	if err := n.call(cmd.Context(), http.MethodPost, nativePath+"/recall", noShard, q, &found.Recalled); err != nil {
 		return err
 	}
+	found.Plan = nil // which is of one database
 	a.unreadable.ofServer(found.Unreadable)
 	return a.printAnswer(&found)
 }
@@ -70,43 +42,40 @@ func (a *app) listEveryone(cmd *cobra.Command, l *listing) error {
 	if err != nil {
 		return err
 	}
-	asked := ofScope(l.Scope, l.AllScopes)
+	asked := ofScope(&l.Scopes)
 	if l.Filter != nil {
 		asked.Set("filter", compactJSON(l.Filter))
 	}
 	if l.count {
-		var of struct {
-			Count int `json:"count"`
-		}
+		var of api.MemoryCounted
 		if err := n.call(cmd.Context(), http.MethodGet, nativePath+"/count?"+asked.Encode(), noShard, nil, &of); err != nil {
 			return err
 		}
-		return a.printCount(of.Count)
+		return a.printCount(of)
 	}
 	asked.Set("limit", strconv.Itoa(l.Limit))
 	if l.all {
 		asked.Set("limit", strconv.Itoa(memory.MaxLimit))
 	}
-	for name, value := range map[string]string{"order_by": l.OrderBy, "after": l.Cursor} {
+	for name, value := range map[string]string{"order_by": l.OrderBy, "after": l.After} {
 		if value != "" {
 			asked.Set(name, value)
 		}
 	}
-	for name, set := range map[string]bool{"descending": l.Descending, "vectors": l.WithVectors} {
+	for name, set := range map[string]bool{"descending": l.Descending, "vectors": l.Vectors} {
 		if set {
 			asked.Set(name, "true")
 		}
 	}
 	t, lost := a.memoryRows(l.AllScopes), 0
 	for {
-		var page []exchange.Record
-		end, err := answers(cmd.Context(), n, nativePath+"/memories?"+asked.Encode(), func(m exchange.Record) { page = append(page, m) })
+		end, err := answers(cmd.Context(), n, nativePath+"/memories?"+asked.Encode(), t.addMemory)
 		if err != nil {
 			return err
 		}
 		lost += end.Unreadable
 		a.unreadable.ofServer(lost)
-		switch err = t.addPage(page); {
+		switch err = t.end(); {
 		case err != nil:
 			return err
 		case end.Next == "":
@@ -119,31 +88,27 @@ func (a *app) listEveryone(cmd *cobra.Command, l *listing) error {
 }
 
 // groupEveryone has a server add up the groups of all of its databases.
-func (a *app) groupEveryone(cmd *cobra.Command, q *memory.GroupQuery) error {
+func (a *app) groupEveryone(cmd *cobra.Command, q *api.MemoryGroupsRequest, yield func(memory.GroupSize) error) error {
 	n, err := a.node(cmd)
 	if err != nil {
 		return err
 	}
-	asked := ofScope(q.Scope, q.AllScopes)
+	asked := ofScope(&q.Scopes)
 	asked.Set("by", string(q.By))
-	var sizes []memory.GroupSize
-	end, err := answers(cmd.Context(), n, nativePath+"/groups?"+asked.Encode(), func(g memory.GroupSize) { sizes = append(sizes, g) })
-	if err != nil {
-		return err
-	}
+	end, err := answers(cmd.Context(), n, nativePath+"/groups?"+asked.Encode(), yield)
 	a.unreadable.ofServer(end.Unreadable)
-	return a.printGroups(sizes)
+	return err
 }
 
 // ofScope are the parameters that say of whom a server is asked.
-func ofScope(s memory.Scope, all bool) url.Values {
+func ofScope(s *api.Scopes) url.Values {
 	asked := url.Values{}
-	for _, p := range scopeParts(s) {
-		if p.value != "" {
-			asked.Set(p.name, p.value)
+	for name, value := range map[string]string{"user": s.User, "agent": s.Agent, "run": s.Run} {
+		if value != "" {
+			asked.Set(name, value)
 		}
 	}
-	if all {
+	if s.AllScopes {
 		asked.Set("all_scopes", "true")
 	}
 	return asked
@@ -156,14 +121,13 @@ type linesEnd struct {
 }
 
 // answers reads each line of an answer into a new value, which it hands to fn, and returns the last line.
-func answers[T any](ctx context.Context, n *node, path string, fn func(v T)) (end linesEnd, err error) {
+func answers[T any](ctx context.Context, n *node, path string, fn func(v T) error) (end linesEnd, err error) {
 	last, err := n.lines(ctx, path, noShard, `{"end":`, func(line []byte) error {
 		var v T
 		if err := json.Unmarshal(line, &v); err != nil {
 			return n.unread(err)
 		}
-		fn(v)
-		return nil
+		return fn(v)
 	})
 	if err != nil {
 		return end, err

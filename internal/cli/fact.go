@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/facts"
@@ -145,7 +146,7 @@ was decided by is looked at again before it is stored.
 	flags := cmd.Flags()
 	flags.StringVar(&file, "messages", "", "read messages from this `FILE`, - for the input")
 	flags.Func("metadata", "any facts about what is added, a `JSON` object", func(s string) (err error) {
-		o.Metadata, err = readMetadata(s)
+		o.Metadata, err = exchange.ParseObject(s)
 		return err
 	})
 	flags.BoolVar(&infer, "infer", true, "a `BOOL`, false: the messages are the facts, as they are")

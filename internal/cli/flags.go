@@ -99,23 +99,6 @@ func lackOf(cmd *cobra.Command) memory.Lack {
 	return memory.Lack{User: none("user"), Agent: none("agent")}
 }
 
-// withNone narrows a filter to what the flags say that there is none of.
-func withNone(cmd *cobra.Command, f *filter.Filter) {
-	lack := lackOf(cmd)
-	for _, c := range []struct {
-		none  bool
-		field string
-	}{{lack.User, "user"}, {lack.Agent, "agent"}} {
-		switch {
-		case !c.none:
-		case *f == nil:
-			*f = filter.Eq(c.field, "")
-		default:
-			*f = filter.And(*f, filter.Eq(c.field, ""))
-		}
-	}
-}
-
 // filterFlag is --filter. A second one would widen what the first one chose, if it
 // took its place.
 func filterFlag(cmd *cobra.Command, f *filter.Filter) {
@@ -168,7 +151,8 @@ func (a *app) changeFlags(cmd *cobra.Command, p *memory.Patch) {
 		return nil
 	})
 	flags.Func("metadata", "any facts about it, a `JSON` object", func(s string) error {
-		o, err := readMetadata(s)
+		parsed, err := exchange.ParseObject(s)
+		o := map[string]any(parsed)
 		p.Metadata = &o
 		return err
 	})
@@ -199,42 +183,6 @@ func (a *app) changeFlags(cmd *cobra.Command, p *memory.Patch) {
 		return nil
 	})
 	complete(cmd, "role", "user", "assistant", "system", "tool")
-}
-
-// readMetadata reads an object. A key that is given twice is refused: one of the two would be
-// lost in silence.
-func readMetadata(s string) (map[string]any, error) {
-	var o exchange.Object
-	if err := exchange.Decode([]byte(s), &o); err != nil {
-		return nil, err
-	}
-	return o, keysOnce(json.NewDecoder(strings.NewReader(s)))
-}
-
-// keysOnce refuses the next value, valid JSON, where an object in it has a key twice.
-func keysOnce(d *json.Decoder) error {
-	begin, err := d.Token()
-	if err != nil || begin != json.Delim('{') && begin != json.Delim('[') {
-		return err
-	}
-	seen := map[json.Token]bool{}
-	for d.More() {
-		if begin == json.Delim('{') {
-			key, err := d.Token()
-			if err != nil {
-				return err
-			}
-			if seen[key] {
-				return fmt.Errorf("the key %q is given twice", key)
-			}
-			seen[key] = true
-		}
-		if err := keysOnce(d); err != nil {
-			return err
-		}
-	}
-	_, err = d.Token() // the end of it
-	return err
 }
 
 func parseShare(s string, to **float64) error {

@@ -6,9 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/exchange"
-	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const getExample = `
@@ -16,46 +15,18 @@ memdbctl get 7c9e6679-7425-40de-944b-e07fc1f90ae7
 memdbctl get launch --agent planner --json`
 
 func (a *app) getCmd() *cobra.Command {
-	cmd := newCmd(groupMemories, "get ID", "Show a memory", getExample)
-	cmd.Args = exactly(1, "one ID")
-	var (
-		scope   memory.Scope
-		vectors bool
-	)
-	scopeFlags(cmd, &scope)
-	markNone(cmd)
-	vectorsFlag(cmd, &vectors)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.read(ctx, func(db *engine.DB) error {
-			memories := db.Memories().Lacking(lackOf(cmd))
-			get := memories.Get
-			if vectors {
-				get = memories.GetWithVectors
-			}
-			m, err := get(ctx, scope, args[0])
-			if err != nil {
-				return err
-			}
-			return a.printMemory(m, vectors)
-		})
-	}
-	return cmd
-}
-
-func vectorsFlag(cmd *cobra.Command, vectors *bool) {
-	cmd.Flags().BoolVar(vectors, "vectors", false, "with the vectors, in JSON")
+	return opCmd(a, api.MemoryGet, shown[api.MemoryGetRequest, exchange.Record]{
+		help: help{example: getExample, group: groupMemories},
+		show: func(_ *api.MemoryGetRequest, r exchange.Record) { a.printMemory(r) },
+	})
 }
 
 // printMemory prints everything about a memory.
-func (a *app) printMemory(m memory.Memory, vectors bool) error {
-	if a.json {
-		return a.printJSON(exchange.Show(m, vectors))
-	}
-	t := memoryTable(exchange.NewRecord(m))
-	text := []string{m.Text}
+func (a *app) printMemory(r exchange.Record) {
+	t := memoryTable(r)
+	text := []string{r.Text}
 	if a.outWidth > 0 {
-		text = strings.Split(m.Text, "\n") // for a person; a program wants one cell
+		text = strings.Split(r.Text, "\n") // for a person; a program wants one cell
 	}
 	for i, line := range text {
 		key := ""
@@ -65,7 +36,6 @@ func (a *app) printMemory(m memory.Memory, vectors bool) error {
 		t.add(key, line)
 	}
 	a.printTable(t)
-	return nil
 }
 
 // memoryTable lists everything about a memory but its text.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -22,76 +24,74 @@ memdbctl list --user ada --all --format csv >ada.csv`
 
 // listing is what list was asked for.
 type listing struct {
-	memory.ListQuery
+	api.MemoryListRequest
 	all, count bool
 }
 
 const formatCSV = "csv"
 
-func (a *app) listCmd() *cobra.Command {
-	cmd := newCmd(groupMemories, "list", "List memories in an order, a page at a time", listExample)
-	cmd.Long = `List memories in an order, a page at a time, or with --all in one go. Where more
+const listLong = `List memories in an order, a page at a time, or with --all in one go. Where more
 follow, a page ends with the cursor for --after on the error stream: in words, and
 with --json as {"next":CURSOR}. The output itself is memories and nothing else.
 
 --count prints how many memories there are instead: a number, and with --json
 {"count":N}.`
-	cmd.Args = exactly(0, "no argument")
+
+// listCmd is one command for two operations.
+func (a *app) listCmd() *cobra.Command {
 	var l listing
-	scopeFlags(cmd, &l.Scope)
-	markNone(cmd)
-	flags := cmd.Flags()
-	flags.BoolVar(&l.AllScopes, "all-scopes", false, everyoneHelp)
-	filterFlag(cmd, &l.Filter)
-	flags.IntVar(&l.Limit, "limit", 100, limitHelp+", up to "+number(memory.MaxLimit))
-	flags.BoolVar(&l.all, "all", false, "all of them, page after page")
-	flags.BoolVar(&l.count, "count", false, "their number alone")
-	flags.StringVar(&l.OrderBy, "order-by", "", "by this `field`, as a filter names it (default the order of storing)")
-	flags.BoolVar(&l.Descending, "descending", false, "the last first")
-	flags.StringVar(&l.Cursor, "after", "", "the page that follows another one, by the `cursor` that it ended with")
-	vectorsFlag(cmd, &l.WithVectors)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := a.checkListing(cmd, &l); err != nil {
-			return err
-		}
-		withNone(cmd, &l.Filter)
+	op := api.MemoryList.Operation
+	op.Summary = "List memories in an order, a page at a time"
+	var cmd *cobra.Command
+	cmd = a.operation(&op, api.MemoryList.Fields(), &l.MemoryListRequest, help{long: listLong, example: listExample, group: groupMemories}, func(ctx context.Context, db *engine.DB) error {
 		if a.everyone {
 			return a.listEveryone(cmd, &l)
 		}
-		ctx := cmd.Context()
-		return a.read(ctx, func(db *engine.DB) error { return a.list(ctx, db, &l) })
-	}
+		return a.list(ctx, db, &l)
+	})
+	cmd.Flags().BoolVar(&l.all, "all", false, "all of them, page after page")
+	cmd.Flags().BoolVar(&l.count, "count", false, "their number alone")
+	alsoCheck(cmd, func([]string) error { return a.checkListing(cmd, &l) })
 	return cmd
+}
+
+// alsoCheck has a command refuse what check refuses, before it counts the arguments.
+func alsoCheck(cmd *cobra.Command, check func(args []string) error) {
+	first := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		return cmp.Or(check(args), first(cmd, args))
+	}
 }
 
 // checkListing refuses flags that contradict each other.
 func (a *app) checkListing(cmd *cobra.Command, l *listing) error {
+	given := cmd.Flags().Changed
 	for _, c := range []struct {
 		both   bool
 		a, b   string
 		reason string
 	}{
-		{l.all && cmd.Flags().Changed("limit"), "all", "limit", "all are listed, or so many"},
+		{l.all && given("limit"), "all", "limit", "all are listed, or so many"},
 		{l.count && l.all, "count", "all", "all are counted"},
-		{l.count && cmd.Flags().Changed("limit"), "count", "limit", "all are counted"},
-		{l.count && l.Cursor != "", "count", "after", "all are counted"},
+		{l.count && given("limit"), "count", "limit", "all are counted"},
+		{l.count && given("after"), "count", "after", "all are counted"},
 		{l.count && a.format == formatCSV, "count", "format", "a number has no columns"},
-		{l.WithVectors && a.format == formatCSV, "vectors", "format", "vectors are printed in JSON alone"},
+		{l.Vectors && a.format == formatCSV, "vectors", "format", "vectors are printed in JSON alone"},
 	} {
 		if c.both {
 			return usagef(cmd, "--%s and --%s exclude each other: %s", c.a, c.b, c.reason)
 		}
 	}
-	return checkLimit(cmd, l.Limit)
+	return nil
 }
 
 func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
-	if _, err := a.warnFields(ctx, db, asked{scope: l.Scope, all: l.AllScopes}, l.Filter, l.OrderBy); err != nil {
+	if _, err := a.warnFields(ctx, db, asked{scope: memory.Scope{User: l.User, Agent: l.Agent, Run: l.Run}, all: l.AllScopes}, l.Filter, l.OrderBy); err != nil {
 		return err
 	}
 	switch {
 	case l.count:
-		n, err := db.Memories().Count(ctx, l.ListQuery)
+		n, err := api.MemoryCount.Run(ctx, db, &l.Selection)
 		if err != nil {
 			return err
 		}
@@ -102,32 +102,27 @@ func (a *app) list(ctx context.Context, db *engine.DB, l *listing) error {
 	l.Lost = a.unreadable.lost
 	t := a.memoryRows(l.AllScopes)
 	for {
-		page, err := db.Memories().List(ctx, l.ListQuery)
-		if err != nil {
-			return err
+		end, err := api.MemoryList.Run(ctx, db, &l.MemoryListRequest, t.addMemory)
+		if err == nil {
+			err = t.end()
 		}
-		shown := make([]exchange.Record, len(page.Memories))
-		for i, m := range page.Memories {
-			shown[i] = exchange.Show(m, l.WithVectors)
-		}
-		err = t.addPage(shown)
 		switch {
 		case err != nil:
 			return err
-		case page.Next == "":
+		case end.Next == "":
 			return nil
 		case !l.all:
-			return a.printNext(page.Next)
+			return a.printNext(end.Next)
 		}
-		l.Cursor = page.Next
+		l.After = end.Next
 	}
 }
 
-func (a *app) printCount(n int) error {
+func (a *app) printCount(n api.MemoryCounted) error {
 	if a.json {
-		return a.printJSON(map[string]int{"count": n})
+		return a.printJSON(n)
 	}
-	a.printf("%d\n", n)
+	a.printf("%d\n", n.Count)
 	return nil
 }
 
@@ -148,26 +143,20 @@ func (a *app) memoryRows(wide bool) *rows {
 	return a.ownedRows(wide, 2, "SEQ", "ID", "ROLE", "TEXT")
 }
 
-// addPage prints a page of memories.
-func (r *rows) addPage(page []exchange.Record) error {
-	for i := range page {
-		m := &page[i]
-		cells := []any{strconv.FormatUint(m.Seq, 10), m.ID, string(m.Role), m.Text}
-		if r.csv != nil {
-			metadata := ""
-			if len(m.Metadata) > 0 {
-				metadata = compactJSON(m.Metadata)
-			}
-			cells = []any{
-				m.Seq, m.ID, m.User, m.Agent, m.Run, string(m.Role), string(m.Kind), string(m.Source), m.Name, m.Text, metadata,
-				digits(m.Importance), digits(m.Confidence), m.CreatedAt.Format(time.RFC3339Nano), m.UpdatedAt.Format(time.RFC3339Nano),
-			}
+// addMemory adds a memory to the list.
+func (r *rows) addMemory(m exchange.Record) error {
+	cells := []any{strconv.FormatUint(m.Seq, 10), m.ID, string(m.Role), m.Text}
+	if r.csv != nil {
+		metadata := ""
+		if len(m.Metadata) > 0 {
+			metadata = compactJSON(m.Metadata)
 		}
-		if err := r.addOf(memory.Scope{User: m.User, Agent: m.Agent, Run: m.Run}, m, cells...); err != nil {
-			return err
+		cells = []any{
+			m.Seq, m.ID, m.User, m.Agent, m.Run, string(m.Role), string(m.Kind), string(m.Source), m.Name, m.Text, metadata,
+			digits(m.Importance), digits(m.Confidence), m.CreatedAt.Format(time.RFC3339Nano), m.UpdatedAt.Format(time.RFC3339Nano),
 		}
 	}
-	return r.end()
+	return r.addOf(memory.Scope{User: m.User, Agent: m.Agent, Run: m.Run}, m, cells...)
 }
 
 // formulaStarts are the characters with which spreadsheets take a cell for a formula.

@@ -111,7 +111,7 @@ func TestRecallScopes(t *testing.T) {
 	if got := c.objects("recall", "tea", "--scope", `{"user":"ada"}`, "--scope", `{"user":"bob"}`); len(got) != 2 {
 		t.Errorf("%d hits", len(got))
 	}
-	c.fails(exitUsage, "stands alone", "recall", "tea", "--user", "ada", "--scope", `{"user":"bob"}`)
+	c.fails(exitUsage, "stand alone", "recall", "tea", "--user", "ada", "--scope", `{"user":"bob"}`)
 	c.fails(exitUsage, "there are user, agent, run", "recall", "tea", "--scope", `{"name":"bob"}`)
 	c.fails(exitUsage, "it names no user, agent or run", "recall", "tea", "--scope", `{}`)
 }

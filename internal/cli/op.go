@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,7 +16,13 @@ import (
 )
 
 // help is what the help of a command says beside what its operation does.
-type help struct{ long, example string }
+type help struct {
+	long, example string
+	// group is the group of a command that is below no other.
+	group string
+	// open opens the database, in place of what the access of the operation asks for.
+	open withDB
+}
 
 // shown is how a command shows the reply of its operation.
 type shown[Q, R any] struct {
@@ -24,12 +31,14 @@ type shown[Q, R any] struct {
 	show func(q *Q, r R)
 	// end is what follows, and may fail. nil: nothing.
 	end func(r R) error
+	// more adds the flags and the checks that the command alone has. nil: none.
+	more func(cmd *cobra.Command, q *Q)
 }
 
 // opCmd is the command of an operation.
 func opCmd[Q, R any](a *app, op *api.Op[Q, R], s shown[Q, R]) *cobra.Command {
 	q := new(Q)
-	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
+	cmd := a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
 		r, err := op.Run(ctx, db, q)
 		switch {
 		case err != nil:
@@ -44,6 +53,10 @@ func opCmd[Q, R any](a *app, op *api.Op[Q, R], s shown[Q, R]) *cobra.Command {
 		}
 		return err
 	})
+	if s.more != nil {
+		s.more(cmd, q)
+	}
+	return cmd
 }
 
 // listShown is how a command shows the items of a list: by columns.
@@ -65,6 +78,9 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
 		if of, ok := any(q).(api.Shortened); ok {
 			of.BriefOf().Bare = !a.json
+		}
+		if of, ok := any(q).(api.Tolerant); ok {
+			of.LossyOf().Lost = a.unreadable.lost
 		}
 		var header []string
 		if s.columns != nil {
@@ -142,7 +158,7 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 			b.words = b.words || f.Words
 		}
 	}
-	cmd := newCmd("", strings.Join(use, " "), op.Summary, h.example)
+	cmd := newCmd(h.group, strings.Join(use, " "), op.Summary, h.example)
 	cmd.Long = h.long
 	b.cmd = cmd
 	for i := range fields {
@@ -151,7 +167,9 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 	if op.Once {
 		a.requestFlag(cmd)
 	}
-	if _, owned := q.(api.Owned); owned {
+	_, owned := q.(api.Owned)
+	scoped, isScoped := q.(api.Scoped)
+	if _, asking := q.(api.Asking); owned || isScoped || asking {
 		markNone(cmd)
 	}
 	cmd.Args = b.checkArgs
@@ -165,15 +183,26 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 		if err := b.complete(fields); err != nil {
 			return err
 		}
+		if isScoped {
+			scoped.ScopeOf().Lack = lackOf(cmd)
+		}
+		if of, ok := q.(api.Timed); ok {
+			of.MadeOf().At = a.now()
+		}
 		if of, ok := q.(api.Checked); ok {
 			if err := of.Check(); err != nil {
 				return err
 			}
 		}
 		ctx := cmd.Context()
+		if a.everyone {
+			return run(ctx, nil)
+		}
 		on := func(db *engine.DB) error { return run(ctx, db) }
 		of, trial := q.(api.Trial)
 		switch {
+		case h.open != nil:
+			return h.open(ctx, on)
 		case op.Access == api.Reads, trial && of.ReadsOnly():
 			return a.read(ctx, on)
 		case op.Access == api.Writes:
@@ -275,6 +304,9 @@ type fieldFlag struct {
 
 // Set implements pflag.Value.
 func (v *fieldFlag) Set(s string) error {
+	if v.f.Kind.Once && v.text != "" {
+		return errors.New("it is given twice; join the two with and")
+	}
 	v.text = s
 	return v.set(v.f, s)
 }

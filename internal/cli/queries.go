@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
-	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -24,7 +24,7 @@ type queryLine struct {
 	User      string          `json:"user"`
 	Agent     string          `json:"agent"`
 	Run       string          `json:"run"`
-	Filter    json.RawMessage `json:"filter"`
+	Filter    api.FilterJSON  `json:"filter"`
 	Limit     int             `json:"limit"`
 	Profile   memory.Profile  `json:"profile"`
 }
@@ -48,19 +48,13 @@ type answerHit struct {
 }
 
 // recallQueries answers a file of queries, one after the other.
-func (a *app) recallQueries(ctx context.Context, v *vectorModel, name string, defaults memory.Query) error {
+func (a *app) recallQueries(ctx context.Context, v *vectorModel, db *engine.DB, name string, defaults *api.RecallRequest) error {
 	in, err := a.openInput(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer done(in)
-	return a.readBy(ctx, v, func(db *engine.DB) error {
-		return a.answer(ctx, v, db, name, in, defaults)
-	})
-}
-
-func (a *app) answer(ctx context.Context, v *vectorModel, db *engine.DB, name string, in io.Reader, defaults memory.Query) error {
-	queries, err := openQueries(ctx, name, in, defaults)
+	queries, err := openQueries(name, in, defaults)
 	if err != nil {
 		return inputError(name, err)
 	}
@@ -77,7 +71,7 @@ func (a *app) answer(ctx context.Context, v *vectorModel, db *engine.DB, name st
 		}
 		if err == nil {
 			var spent time.Duration
-			if spent, err = a.answerOne(ctx, v, db, q, &out); err == nil {
+			if spent, err = a.answerOne(ctx, v, db, &q, &out); err == nil {
 				took = append(took, spent)
 				continue
 			}
@@ -99,36 +93,36 @@ func (a *app) answer(ctx context.Context, v *vectorModel, db *engine.DB, name st
 
 // queries gives one query after the other, with its ID and where it stands in the
 // file; io.EOF after the last. An error without a place is one of the file.
-type queries func(id *json.RawMessage) (q memory.Query, at string, err error)
+type queries func(id *json.RawMessage) (q api.RecallRequest, at string, err error)
 
-func openQueries(ctx context.Context, name string, in io.Reader, defaults memory.Query) (queries, error) {
+func openQueries(name string, in io.Reader, defaults *api.RecallRequest) (queries, error) {
 	rows, vectors := vectorFormat(name)
 	if !vectors {
-		return lineQueries(ctx, exchange.NewLineReader(in), defaults), nil
+		return lineQueries(exchange.NewLineReader(in), *defaults), nil
 	}
 	r, err := exchange.NewVectorReader(in, rows)
 	if err != nil {
 		return nil, err
 	}
-	return vectorQueries(r, defaults), nil
+	return vectorQueries(r, *defaults), nil
 }
 
-func lineQueries(ctx context.Context, lines *exchange.LineReader, defaults memory.Query) queries {
-	return func(id *json.RawMessage) (memory.Query, string, error) {
+func lineQueries(lines *exchange.LineReader, defaults api.RecallRequest) queries {
+	return func(id *json.RawMessage) (api.RecallRequest, string, error) {
 		line, err := lines.Next()
 		if err != nil && !errors.Is(err, exchange.ErrLongLine) {
 			return defaults, "", err
 		}
-		var q memory.Query
+		var q api.RecallRequest
 		if err == nil {
-			q, *id, err = parseQuery(ctx, line, lines.Line(), defaults)
+			q, *id, err = parseQuery(line, lines.Line(), defaults)
 		}
 		return q, fmt.Sprintf("line %d", lines.Line()), err
 	}
 }
 
-func vectorQueries(r *exchange.VectorReader, q memory.Query) queries {
-	return func(id *json.RawMessage) (memory.Query, string, error) {
+func vectorQueries(r *exchange.VectorReader, q api.RecallRequest) queries {
+	return func(id *json.RawMessage) (api.RecallRequest, string, error) {
 		row, n, err := r.Next()
 		if err != nil {
 			return q, "", err
@@ -141,7 +135,7 @@ func vectorQueries(r *exchange.VectorReader, q memory.Query) queries {
 
 // answerOne asks and prints. Each answer is flushed, for a program that writes a
 // query and waits for its answer.
-func (a *app) answerOne(ctx context.Context, v *vectorModel, db *engine.DB, q memory.Query, out *answerLine) (time.Duration, error) {
+func (a *app) answerOne(ctx context.Context, v *vectorModel, db *engine.DB, q *api.RecallRequest, out *answerLine) (time.Duration, error) {
 	start := a.now()
 	r, err := v.recall(ctx, db, q)
 	spent := a.now().Sub(start)
@@ -151,10 +145,7 @@ func (a *app) answerOne(ctx context.Context, v *vectorModel, db *engine.DB, q me
 	out.Hits, out.TookUs, out.Plan = make([]answerHit, len(r.Hits)), spent.Microseconds(), r.Plan
 	out.Unembedded = r.Unembedded
 	for i, h := range r.Hits {
-		out.Hits[i] = answerHit{ID: h.ID, Score: h.Score, Near: h.Near}
-		if q.Explain {
-			out.Hits[i].Parts = &h.Parts
-		}
+		out.Hits[i] = answerHit{ID: h.ID, Score: h.Score, Near: h.Near, Parts: h.Parts}
 	}
 	if err := a.printJSON(out); err != nil {
 		return 0, err
@@ -166,7 +157,7 @@ func (a *app) answerOne(ctx context.Context, v *vectorModel, db *engine.DB, q me
 }
 
 // parseQuery is the query of a line, over the defaults.
-func parseQuery(ctx context.Context, line []byte, number int, q memory.Query) (memory.Query, json.RawMessage, error) {
+func parseQuery(line []byte, number int, q api.RecallRequest) (api.RecallRequest, json.RawMessage, error) {
 	var l queryLine
 	if err := exchange.DecodeStrict(line, &l); err != nil {
 		return q, nil, badLine{err}
@@ -174,31 +165,24 @@ func parseQuery(ctx context.Context, line []byte, number int, q memory.Query) (m
 	if isMissing(l.ID) {
 		l.ID = strconv.AppendQuote(nil, strconv.Itoa(number))
 	}
-	if !isMissing(l.Filter) {
-		text := string(l.Filter)
-		if text[0] == '"' { // the short form
-			if err := exchange.Decode(l.Filter, &text); err != nil {
-				return q, nil, badLine{err}
-			}
-		}
-		f, err := filter.Parse(ctx, []byte(text))
-		if err != nil {
-			return q, nil, err
-		}
-		q.Filter = f
+	if !isMissing(json.RawMessage(l.Filter)) {
+		q.Filter = l.Filter
 	}
 	for _, field := range []struct {
-		to   *string
+		to   **string
 		from string
-	}{{&q.User, l.User}, {&q.Agent, l.Agent}, {&q.Run, l.Run}, {(*string)(&q.Profile), string(l.Profile)}} {
+	}{{&q.User, l.User}, {&q.Agent, l.Agent}, {&q.Run, l.Run}} {
 		if field.from != "" {
-			*field.to = field.from
+			*field.to = &field.from
 		}
 	}
-	if l.Limit != 0 {
-		q.Limit = l.Limit
+	if l.Profile != "" {
+		q.Profile = l.Profile
 	}
-	q.Text, q.Embedding, q.NoTouch = l.Query, l.Embedding, true
+	if l.Limit != 0 {
+		q.Limit = &l.Limit
+	}
+	q.Query, q.Embedding, q.NoTouch = l.Query, l.Embedding, true
 	return q, l.ID, nil
 }
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
@@ -26,9 +26,7 @@ memdbctl recall "launch" --all-scopes --filter '{"field":"team","operator":"in",
 memdbctl recall --queries questions.jsonl --agent planner >answers.jsonl
 memdbctl recall --queries queries.fbin --agent bench --profile vector >answers.jsonl`
 
-func (a *app) recallCmd() *cobra.Command {
-	cmd := newCmd(groupMemories, "recall QUERY… | recall --queries FILE", "Find the memories that fit a query", recallExample)
-	cmd.Long = `Find the memories that fit a query, best first.
+const recallLong = `Find the memories that fit a query, best first.
 
 --queries reads a JSON object a line, {"id","query","embedding","user","agent",
 "run","filter","limit","profile"}, from a file, or from the input for "-", and
@@ -42,129 +40,98 @@ of --config, of the file that MEMDB_CONFIG names, or the one that the database k
 with the key of its provider in the environment. Where that fails the query is searched
 by its text alone, which is said: in JSON under "unembedded", in a last line of its own or in
 the plan.`
+
+func (a *app) recallCmd() *cobra.Command {
 	var (
-		q       memory.Query
+		q       api.RecallRequest
 		queries string
-		vectors bool
 		models  modelFlags
+		v       *vectorModel
 	)
-	recallFlags(cmd, &q)
-	flags := cmd.Flags()
-	flags.BoolVar(&q.Explain, "explain", false, "show the parts of each score and the plan")
-	flags.BoolVar(&q.Highlight, "highlight", false, "mark what the query looks for «so»; with --json its spans in bytes")
-	flags.IntVar(&q.Tokens, "tokens", 0, "as many as make up so many tokens, at four bytes each, none that repeats another; short answers with their questions")
-	flags.BoolVar(&q.NoTouch, "no-touch", false, "leave access counts and times alone")
-	vectorsFlag(cmd, &vectors)
+	op := api.Recall.Operation
+	op.Summary = "Find the memories that fit a query"
+	h := help{long: recallLong, example: recallExample, group: groupMemories, open: a.openBy(&models, &v)}
+	var cmd *cobra.Command
+	cmd = a.operation(&op, api.Recall.Fields(), &q, h, func(ctx context.Context, db *engine.DB) error {
+		switch {
+		case a.everyone:
+			return a.recallEveryone(cmd, &q.Question)
+		case queries != "":
+			return a.recallQueries(ctx, v, db, queries, &q)
+		}
+		return a.recall(ctx, v, db, &q)
+	})
+	cmd.Use = "recall QUERY… | recall --queries FILE"
+	graphAlone(cmd)
 	models.embedderFlag(cmd)
-	flags.StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines or vectors")
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
+	cmd.Flags().StringVar(&queries, "queries", "", "many queries, from this `FILE` of JSON lines or vectors")
+	alsoCheck(cmd, func(args []string) error {
 		switch asked := len(args) > 0 || q.Embedding != nil; {
 		case queries != "" && asked:
 			return usagef(cmd, "--queries takes no other query")
 		case queries == "" && !asked:
 			return usagef(cmd, "there is no query; give a text, --embedding or --queries")
-		}
-		if len(q.Scopes) > 0 && queries != "" {
+		case len(q.Scopes) > 0 && queries != "":
 			return usagef(cmd, "--scope stands alone: not with --queries")
-		}
-		switch tokens := cmd.Flags().Changed("tokens"); {
-		case tokens && q.Tokens < 1:
-			return usagef(cmd, "--tokens %d: give 1 or more", q.Tokens)
-		case tokens && queries != "":
+		case q.Tokens > 0 && queries != "":
 			return usagef(cmd, "--tokens is for one query, not for --queries")
 		}
-		if err := checkQuery(cmd, &q); err != nil {
-			return err
-		}
-		if q.Tokens > 0 && !cmd.Flags().Changed("limit") {
-			q.Limit = 0 // as many as fit
-		}
 		return nil
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		withNone(cmd, &q.Filter)
-		v, err := a.vectorModel(&models, true)
-		if err != nil {
-			return err
-		}
-		if queries != "" {
-			return a.recallQueries(cmd.Context(), v, queries, q)
-		}
-		q.Text, q.WithVectors = strings.Join(args, " "), vectors
-		if a.everyone {
-			return a.recallEveryone(cmd, &q)
-		}
-		return a.recall(cmd.Context(), v, q)
-	}
+	})
 	return cmd
 }
 
-// recallFlags are the flags that say what is asked, of whom.
-func recallFlags(cmd *cobra.Command, q *memory.Query) {
-	scopeFlags(cmd, &q.Scope)
-	markNone(cmd)
-	flags := cmd.Flags()
-	flags.Func("scope", "of this scope, a `JSON` object; can be repeated: several are searched as one", func(s string) error {
-		var one memory.Scope
-		if err := exchange.DecodeStrict([]byte(s), &one); err != nil {
-			return err
-		}
-		q.Scopes = append(q.Scopes, one)
-		return nil
-	})
-	flags.BoolVar(&q.AllScopes, "all-scopes", false, everyoneHelp)
-	filterFlag(cmd, &q.Filter)
-	flags.IntVar(&q.Limit, "limit", 10, limitHelp+", up to "+number(memory.MaxLimit))
-	flags.Float64Var(&q.MinScore, "min-score", 0, "only hits of this `SCORE` at least, as the profile counts it (0: all)")
-	flags.StringVar((*string)(&q.Profile), "profile", "", "how to rank: best, text, vector, hybrid or substrate (default best)")
-	flags.StringVar((*string)(&q.Syntax), "syntax", "", "how to read the text: plain, or operators (+word -word \"a phrase\" begin* simil~ AND OR NOT)")
-	flags.Float64Var(&q.Graph, "graph", 0, "use the graph, with this `WEIGHT` up to 1 (without a value: "+strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)+")")
-	flags.Lookup("graph").NoOptDefVal = strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)
-	vectorFlag(cmd, &q.Embedding, "the query's vector, a `JSON` list of numbers")
-	complete(cmd, "syntax", string(memory.SyntaxPlain), string(memory.SyntaxOperators))
-	complete(cmd, "profile", string(memory.ProfileBest), string(memory.ProfileText), string(memory.ProfileVector),
-		string(memory.ProfileHybrid), string(memory.ProfileSubstrate))
+// graphAlone has --graph without a value use the graph with the weight that is a good one to begin with.
+func graphAlone(cmd *cobra.Command) {
+	cmd.Flags().Lookup("graph").NoOptDefVal = strconv.FormatFloat(policy.GraphWeight, 'g', -1, 64)
 }
 
-// checkQuery refuses flags of a query that exclude each other.
-func checkQuery(cmd *cobra.Command, q *memory.Query) error {
-	if len(q.Scopes) > 0 && (q.Scope != memory.Scope{} || q.AllScopes) {
-		return usagef(cmd, "--scope stands alone: not with --user, --agent, --run or --all-scopes")
+// openBy reads a database with the embedder of a command.
+func (a *app) openBy(models *modelFlags, by **vectorModel) withDB {
+	return func(ctx context.Context, fn func(*engine.DB) error) (err error) {
+		if *by, err = a.vectorModel(models, true); err != nil {
+			return err
+		}
+		return a.readBy(ctx, *by, fn)
 	}
-	return checkLimit(cmd, q.Limit)
 }
 
-func (a *app) recall(ctx context.Context, v *vectorModel, q memory.Query) error {
-	return a.readBy(ctx, v, func(db *engine.DB) error {
-		q.Lost = a.unreadable.lost
-		r, err := v.recall(ctx, db, q)
-		if err != nil {
-			return err
-		}
-		found := foundHits{Plan: r.Plan, Unembedded: r.Unembedded, wide: isWide(&q)}
-		if found.Warnings, err = a.warnFields(ctx, db, asked{q.Scope, q.Scopes, q.AllScopes}, q.Filter, ""); err != nil {
-			return err
-		}
-		for _, h := range r.Hits {
-			found.Hits = append(found.Hits, exchange.NewHit(h, q))
-		}
-		return a.printAnswer(&found)
-	})
+func (a *app) recall(ctx context.Context, v *vectorModel, db *engine.DB, q *api.RecallRequest) error {
+	q.Lost = a.unreadable.lost
+	r, err := v.recall(ctx, db, q)
+	if err != nil {
+		return err
+	}
+	found := foundHits{Recalled: r, wide: isWide(&q.Question)}
+	if found.warnings, err = a.warnQuestion(ctx, db, &q.Question); err != nil {
+		return err
+	}
+	return a.printAnswer(&found)
 }
 
-// foundHits are what a query found, as the answer of a server has it.
+// warnQuestion warns of the fields of a question that no memory has.
+func (a *app) warnQuestion(ctx context.Context, db *engine.DB, q *api.Question) ([]string, error) {
+	f, err := q.Filter.Parse(ctx)
+	if err != nil {
+		return nil, err
+	}
+	scopes, _, err := q.Named("recall")
+	if err != nil {
+		return nil, err
+	}
+	return a.warnFields(ctx, db, asked{scopes: scopes, all: q.AllScopes}, f, "")
+}
+
+// foundHits are what a query found.
 type foundHits struct {
-	Hits       []exchange.Hit `json:"hits"`
-	Plan       *memory.Plan   `json:"-"` // which is not read from answers
-	Unembedded string         `json:"unembedded"`
-	Unreadable int            `json:"unreadable"`
-	// Warnings are about fields that no memory has.
-	Warnings []string `json:"-"`
-	wide     bool     // hits may be of several owners
+	api.Recalled
+	// warnings are about fields that no memory has.
+	warnings []string
+	wide     bool // hits may be of several owners
 }
 
 // isWide reports whether a query is about several scopes.
-func isWide(q *memory.Query) bool { return q.AllScopes || len(q.Scopes) > 1 }
+func isWide(q *api.Question) bool { return q.AllScopes || len(q.Scopes) > 1 }
 
 func (a *app) printAnswer(r *foundHits) error {
 	if a.json {
@@ -176,12 +143,11 @@ func (a *app) printAnswer(r *foundHits) error {
 	return a.printHits(r)
 }
 
-// recall is Recall, which goes on by the text of a query that cannot be embedded, whatever its
+// recall is api.Recall, which goes on by the text of a query that cannot be embedded, whatever its
 // profile: Unembedded says why.
-func (v *vectorModel) recall(ctx context.Context, db *engine.DB, q memory.Query) (memory.Result, error) {
-	var r memory.Result
-	said, err := v.ask(ctx, q, func(q memory.Query) (unembedded string, err error) {
-		r, err = db.Memories().Recall(ctx, q)
+func (v *vectorModel) recall(ctx context.Context, db *engine.DB, q *api.RecallRequest) (r api.Recalled, err error) {
+	said, err := v.ask(ctx, &q.Question, func() (unembedded string, err error) {
+		r, err = api.Recall.Run(ctx, db, q)
 		return r.Unembedded, err
 	})
 	r.Unembedded = said
@@ -191,18 +157,18 @@ func (v *vectorModel) recall(ctx context.Context, db *engine.DB, q memory.Query)
 	return r, err
 }
 
-// ask calls what answers a query, by its text where it cannot be embedded, and says why not.
-func (v *vectorModel) ask(ctx context.Context, q memory.Query, answer func(memory.Query) (unembedded string, err error)) (string, error) {
-	said, err := answer(q)
+// ask calls what answers a question, by its text where it cannot be embedded, and says why not.
+func (v *vectorModel) ask(ctx context.Context, q *api.Question, answer func() (unembedded string, err error)) (string, error) {
+	said, err := answer()
 	if errors.Is(err, memory.ErrEmbedder) {
 		said = err.Error()
 	}
-	if said == "" && v.why != nil && q.Text != "" && q.Embedding == nil && q.Profile != memory.ProfileText {
+	if said == "" && v.why != nil && q.Query != "" && q.Embedding == nil && q.Profile != memory.ProfileText {
 		said = v.why.Error()
 	}
 	if q.Profile == memory.ProfileVector && said != "" && ctx.Err() == nil {
 		q.Profile = memory.ProfileText
-		_, err = answer(q)
+		_, err = answer()
 	}
 	if said != "" {
 		said = v.whyNot(said)
@@ -230,9 +196,9 @@ func (a *app) printHitsJSON(r *foundHits) error {
 	}
 	switch {
 	case r.Plan != nil:
-		return a.printJSON(planJSON{r.Plan, r.Warnings})
+		return a.printJSON(planJSON{r.Plan, r.warnings})
 	case r.Unembedded != "":
-		return a.printJSON(unembeddedJSON{r.Unembedded, r.Warnings})
+		return a.printJSON(unembeddedJSON{r.Unembedded, r.warnings})
 	}
 	return nil
 }

@@ -85,7 +85,13 @@ func (a *app) statsBy(ctx context.Context, db *engine.DB, by memory.Group) error
 		return err
 	}
 	slices.SortStableFunc(sizes, func(x, y memory.GroupSize) int { return cmp.Compare(y.Memories, x.Memories) })
-	return a.printGroups(sizes)
+	t := a.rows(groupColumns...)
+	for _, g := range sizes {
+		if err := t.add(g, groupCells(g)...); err != nil {
+			return err
+		}
+	}
+	return t.end()
 }
 
 // parseSince reads a day, a time, or a length of time before now.

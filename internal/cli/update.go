@@ -1,13 +1,14 @@
 package cli
 
 import (
+	"fmt"
 	"reflect"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/exchange"
-	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 const updateExample = `
@@ -17,47 +18,32 @@ memdbctl update launch --merge-metadata '{"team":"web","draft":null}'
 fmt <notes.txt | memdbctl update notes -`
 
 func (a *app) updateCmd() *cobra.Command {
-	cmd := newCmd(groupMemories, "update ID [TEXT… | -]", "Change a memory", updateExample)
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usagef(cmd, "it takes an ID, and got none")
-		}
-		return nil
-	}
-	var (
-		scope memory.Scope
-		patch memory.Patch
-	)
-	scopeFlags(cmd, &scope)
-	markNone(cmd)
-	a.changeFlags(cmd, &patch)
-	cmd.Flags().Func("merge-metadata", "change what this `JSON` object names of the metadata; a null removes", func(s string) (err error) {
-		patch.MergeMetadata, err = readMetadata(s)
-		return err
+	return opCmd(a, api.MemoryUpdate, shown[api.MemoryUpdateRequest, exchange.Record]{
+		help: help{example: updateExample, group: groupMemories},
+		more: func(cmd *cobra.Command, q *api.MemoryUpdateRequest) {
+			importanceFlag(cmd, &q.Importance, &q.AutoImportance)
+			alsoCheck(cmd, func(args []string) error {
+				if len(args) == 1 && reflect.ValueOf(q.MemoryChange).IsZero() {
+					return usagef(cmd, "there is nothing to change; give a text or a flag")
+				}
+				return nil
+			})
+		},
+		show: func(_ *api.MemoryUpdateRequest, r exchange.Record) { a.printf("updated %s\n", escape(r.ID)) },
 	})
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			text, err := a.readText(cmd.Context(), args[1:])
-			if err != nil {
-				return err
-			}
-			patch.Text = &text
-		}
-		if reflect.ValueOf(patch).IsZero() {
-			return usagef(cmd, "there is nothing to change; give a text or a flag")
-		}
-		ctx := cmd.Context()
-		return a.use(ctx, func(db *engine.DB) error {
-			m, err := db.Memories().Lacking(lackOf(cmd)).Update(ctx, scope, args[0], patch)
-			if err != nil {
-				return err
-			}
-			if a.json {
-				return a.printJSON(exchange.Show(m, false))
-			}
-			a.printf("updated %s\n", escape(m.ID))
+}
+
+// importanceFlag is --importance, which can be auto.
+func importanceFlag(cmd *cobra.Command, fixed **float64, auto *bool) {
+	cmd.Flags().Func("importance", "from 0 to 1, or auto: computed from the text", func(s string) error {
+		if *auto = s == "auto"; *auto {
 			return nil
-		})
-	}
-	return cmd
+		}
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no number", s)
+		}
+		*fixed = &f
+		return nil
+	})
 }

@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -18,64 +20,64 @@ memdbctl why m17 "tea or coffee?" --user ada
 memdbctl why launch "when do we launch?" --agent planner --filter "role = user" --json
 memdbctl why m17 "who has a dog?" --user ada --graph --limit 3`
 
-func (a *app) whyCmd() *cobra.Command {
-	cmd := newCmd(groupMemories, "why ID QUERY…", "Say why a recall finds a memory, or does not", whyExample)
-	cmd.Long = `Say why a recall finds a memory, or does not: whether it is there and the filter
+const whyLong = `Say why a recall finds a memory, or does not: whether it is there and the filter
 holds for it, by which words and vectors it meets the query, its rank by each part of
 the score and by the whole, and what stands before it. The flags are those of recall.
 
 The memory is looked for in the scope of the query alone: one that is not there, or
 belongs to somebody else, is not found (exit code 3), and one of the scope that was
 deleted is told of. Access counts stay as they are.`
+
+func (a *app) whyCmd() *cobra.Command {
 	var (
-		q      memory.Query
+		q      api.WhyRequest
 		models modelFlags
+		v      *vectorModel
 	)
-	recallFlags(cmd, &q)
+	op := api.Why.Operation
+	op.Summary = "Say why a recall finds a memory, or does not"
+	fields := slices.DeleteFunc(api.Why.Fields(), func(f api.Field) bool { // what changes how hits are shown
+		return slices.Contains([]string{"highlight", "explain", "no_touch", "vectors", "tokens"}, f.Name)
+	})
+	h := help{long: whyLong, example: whyExample, group: groupMemories, open: a.openBy(&models, &v)}
+	cmd := a.operation(&op, fields, &q, h, func(ctx context.Context, db *engine.DB) error {
+		return a.why(ctx, v, db, &q)
+	})
+	cmd.Use = "why ID QUERY…"
+	graphAlone(cmd)
 	models.embedderFlag(cmd)
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
+	alsoCheck(cmd, func(args []string) error {
 		switch {
 		case len(args) == 0:
 			return usagef(cmd, "there is no ID; give it, and the query")
 		case len(args) == 1 && q.Embedding == nil:
 			return usagef(cmd, "there is no query; give a text behind the ID, or --embedding")
 		}
-		return checkQuery(cmd, &q)
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		withNone(cmd, &q.Filter)
-		v, err := a.vectorModel(&models, true)
-		if err != nil {
-			return err
-		}
-		q.Text = strings.Join(args[1:], " ")
-		return a.why(cmd.Context(), v, q, args[0])
-	}
+		return nil
+	})
 	return cmd
 }
 
-func (a *app) why(ctx context.Context, v *vectorModel, q memory.Query, id string) error {
-	return a.readBy(ctx, v, func(db *engine.DB) error {
-		var w memory.Why
-		q.Lost = a.unreadable.lost
-		said, err := v.ask(ctx, q, func(q memory.Query) (unembedded string, err error) {
-			if w, err = db.Memories().Why(ctx, q, id); w.Plan != nil {
-				unembedded = w.Plan.Unembedded
-			}
-			return unembedded, err
-		})
-		if err != nil {
-			return err
+func (a *app) why(ctx context.Context, v *vectorModel, db *engine.DB, q *api.WhyRequest) error {
+	var w memory.Why
+	q.Lost = a.unreadable.lost
+	said, err := v.ask(ctx, &q.Question, func() (unembedded string, err error) {
+		if w, err = api.Why.Run(ctx, db, q); w.Plan != nil {
+			unembedded = w.Plan.Unembedded
 		}
-		if w.Plan != nil {
-			w.Plan.Unembedded = said
-		}
-		if a.json {
-			return a.printJSON(w)
-		}
-		a.printWhy(w)
-		return nil
+		return unembedded, err
 	})
+	if err != nil {
+		return err
+	}
+	if w.Plan != nil {
+		w.Plan.Unembedded = said
+	}
+	if a.json {
+		return a.printJSON(w)
+	}
+	a.printWhy(w)
+	return nil
 }
 
 // printWhy prints the answer first, and then what it rests on.

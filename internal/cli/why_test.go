@@ -50,7 +50,7 @@ func TestWhy(t *testing.T) {
 	c.fails(exitNotFound, "there is none in this scope", "why", "never", "tea", "--user", "ada")
 	c.fails(exitUsage, "no ID", "why")
 	c.fails(exitUsage, "no query", "why", "tea", "--user", "ada")
-	c.fails(exitUsage, "stands alone", "why", "tea", "tea", "--user", "ada", "--scope", `{"user":"bob"}`)
+	c.fails(exitUsage, "stand alone", "why", "tea", "tea", "--user", "ada", "--scope", `{"user":"bob"}`)
 	if got := one(t, c.objects("get", "tea", "--user", "ada")); got["access_count"] != float64(0) {
 		t.Errorf("the question was counted: %v", got)
 	}

@@ -57,6 +57,9 @@ var cliWords = strings.NewReplacer(
 	"Scopes was given beside Scope or AllScopes", "--scope was given beside a user, an agent, a run or --all-scopes",
 	"it has a scope and also AllScopes", "it has a scope and also --all-scopes",
 	"end Views that are open, and try again", "try again when what reads the database has ended",
+	"expires_at is past; give a later time, null for never, or", "--expires is past; give a later time, never, or",
+	"expires_at is past", "--expires is past",
+	"scopes and all_scopes stand alone: not with user, agent, run or each other", "--scope and --all-scopes stand alone: not with --user, --agent, --run or each other",
 	"min_score is not above", "--min-score is not above",
 	"the limit is negative; give 0 for all", "--limit is negative; leave it out for all",
 )

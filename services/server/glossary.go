@@ -45,6 +45,11 @@ var pathWords = map[string]string{
 // schemaNames are the names of schemas that are not those of their Go types: of types that share a name, or whose name says
 // too little or is a built-in of a language. "sent" begins those of types as clients send them.
 var schemaNames = map[string]string{
+	"api.MemoryCounted":     "MemoryCount",
+	"api.Recalled":          "RecallResult",
+	"sent api.MemoryChange": "MemoryChange",
+	"sent api.Question":     "RecallRequest",
+
 	"engine.Left":         "RemainingData",
 	"engine.Problem":      "CheckProblem",
 	"engine.Report":       "CheckReport",
@@ -144,17 +149,13 @@ var schemaNames = map[string]string{
 	"api.MessageLine":    "SessionMessage",
 	"native.Stats":       "DatabaseStats",
 	"native.batchStored": "BatchStored",
-	"native.counted":     "MemoryCount",
 	"native.embedded":    "EmbedReport",
 	"native.factItem":    "Fact",
-	"native.recalled":    "RecallResult",
 	"native.storedOrNot": "BatchResult",
 
 	"sent native.batch":    "MemoryBatch",
-	"sent native.change":   "MemoryChange",
 	"sent native.factText": "FactText",
 	"sent native.manifest": "AgentManifest",
-	"sent native.question": "RecallRequest",
 	"sent native.said":     "Conversation",
 
 	"replication.Stats": "ReplicaStats",
@@ -185,15 +186,15 @@ var constants = map[string]string{
 
 // special are the schemas of types whose JSON reflection does not know.
 var special = map[string]object{
-	"exchange.Object":   {"type": "object", "additionalProperties": true},
-	"exchange.Vector":   {"type": "array", "items": object{"type": "number"}},
-	"facts.Message":     ref("ChatMessage"),
-	"metrics.Metrics":   {"type": "object", "additionalProperties": true},
-	"native.expiry":     {"type": []string{"string", "null"}, "format": "date-time"},
-	"native.filterJSON": ref("Filter"),
-	"api.SessionItems":  {"type": "array", "items": ref("ChatMessage")},
-	"policy.Span":       {"type": "integer"},
-	"usage.USD":         {"type": "number"},
+	"exchange.Object":  {"type": "object", "additionalProperties": true},
+	"exchange.Vector":  {"type": "array", "items": object{"type": "number"}},
+	"facts.Message":    ref("ChatMessage"),
+	"metrics.Metrics":  {"type": "object", "additionalProperties": true},
+	"api.Expiry":       {"type": []string{"string", "null"}, "format": "date-time"},
+	"api.FilterJSON":   ref("Filter"),
+	"api.SessionItems": {"type": "array", "items": ref("ChatMessage")},
+	"policy.Span":      {"type": "integer"},
+	"usage.USD":        {"type": "number"},
 }
 
 // objectKeys are keys of JSON as it is that is always an object.

@@ -211,24 +211,6 @@ func decoded[T any](a *ask) (T, error) {
 // now is the time of the call.
 func (a *ask) now() time.Time { return a.Now() }
 
-// strict is a list of objects whose keys are all known.
-type strict[T any] []T
-
-// UnmarshalJSON refuses keys that are not known.
-func (l *strict[T]) UnmarshalJSON(b []byte) error {
-	var all []raw
-	if err := exchange.Decode(b, &all); err != nil {
-		return err
-	}
-	*l = make(strict[T], len(all))
-	for i := range all {
-		if err := exchange.DecodeStrict(all[i], &(*l)[i]); err != nil {
-			return fmt.Errorf("number %d of the list: %w", i, err)
-		}
-	}
-	return nil
-}
-
 // raw is JSON as it is. It copies: what it is read from is not kept.
 type raw []byte
 

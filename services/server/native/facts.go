@@ -43,11 +43,11 @@ func withFacts(handle func(a *ask, f *facts.Facts) error) func(a *ask) error {
 
 // said is a conversation, or a text that a user said.
 type said struct {
-	Text     string                `json:"text"`
-	Messages strict[facts.Message] `json:"messages"`
-	Metadata exchange.Object       `json:"metadata"`
-	Infer    *bool                 `json:"infer"` // false: the messages are the facts, as they are
-	Prompt   string                `json:"prompt"`
+	Text     string                         `json:"text"`
+	Messages exchange.Strict[facts.Message] `json:"messages"`
+	Metadata exchange.Object                `json:"metadata"`
+	Infer    *bool                          `json:"infer"` // false: the messages are the facts, as they are
+	Prompt   string                         `json:"prompt"`
 }
 
 // What facts look like: they write themselves as the memory of facts is configured to.

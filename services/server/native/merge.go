@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -170,15 +171,15 @@ func mergeRecall(c *server.Call, p *server.Parts) error {
 			return invalid("recall", "the limit is no number", "")
 		}
 	}
-	out := recalled{Hits: []exchange.Hit{}}
+	out := api.Recalled{Hits: []exchange.Hit{}}
 	var sum memory.Statistics
 	for n := 0; sum.Lacks(); n++ {
-		parts, err := askWith(p, asked, ofParts{Sum: &sum, Count: true, Embed: n == 0})
+		parts, err := askWith(p, asked, api.Parts{Sum: &sum, Count: true, Embed: n == 0})
 		if err != nil {
 			return err
 		}
 		for _, part := range parts {
-			var s round
+			s := api.Recalled{Counted: &api.Counted{}}
 			if err := json.Unmarshal(part.Body, &s); err != nil {
 				return err
 			}
@@ -201,17 +202,17 @@ func mergeRecall(c *server.Call, p *server.Parts) error {
 		return invalid("recall", "no_touch is neither true nor false", "")
 	}
 	asked["no_touch"] = json.RawMessage("true") // what no room is left for was not recalled
-	parts, err := askWith(p, asked, ofParts{Sum: &sum})
+	parts, err := askWith(p, asked, api.Parts{Sum: &sum})
 	if err != nil {
 		return err
 	}
 	lists := make([][]partHit, len(parts))
 	for i, part := range parts {
-		var found recalled
+		var found api.Recalled
 		if err := json.Unmarshal(part.Body, &found); err != nil {
 			return err
 		}
-		lists[i] = found.partHits()
+		lists[i] = partHitsOf(&found)
 		out.Unreadable += found.Unreadable
 	}
 	given := slices.Clone(lists)
@@ -233,7 +234,7 @@ func touchGiven(p *server.Parts, asked map[string]json.RawMessage, given [][]par
 		if len(hits) == 0 {
 			continue
 		}
-		of := ofParts{}
+		of := api.Parts{}
 		for _, h := range hits {
 			of.Touch = append(of.Touch, h.Seq)
 		}
@@ -256,7 +257,7 @@ type partHit struct {
 }
 
 // partHits are the hits of a shard's answer.
-func (r *recalled) partHits() []partHit {
+func partHitsOf(r *api.Recalled) []partHit {
 	hits := make([]partHit, len(r.Hits))
 	for i, h := range r.Hits {
 		hits[i].Hit = h
@@ -301,7 +302,7 @@ func compareHits(a, b *partHit) int {
 }
 
 // askWith asks all shards, with what the call asked and what the parts need beside it.
-func askWith(p *server.Parts, asked map[string]json.RawMessage, of ofParts) ([]server.Part, error) {
+func askWith(p *server.Parts, asked map[string]json.RawMessage, of api.Parts) ([]server.Part, error) {
 	body, err := bodyWith(asked, of)
 	if err != nil {
 		return nil, err
@@ -309,7 +310,7 @@ func askWith(p *server.Parts, asked map[string]json.RawMessage, of ofParts) ([]s
 	return p.Ask(body)
 }
 
-func bodyWith(asked map[string]json.RawMessage, of ofParts) ([]byte, error) {
+func bodyWith(asked map[string]json.RawMessage, of api.Parts) ([]byte, error) {
 	if err := setAll(asked, map[string]any{"parts": of}); err != nil {
 		return nil, err
 	}

@@ -48,6 +48,9 @@ func listRoute[Q, L any](op *api.List[Q, L], hide func(a *ask, item *L)) route {
 			return err
 		}
 		return a.list(func(s *stream) error {
+			if of, ok := any(q).(api.Tolerant); ok {
+				of.LossyOf().Lost = s.lost
+			}
 			page := func() (api.End, error) {
 				return op.Run(a.Context(), a.DB, q, func(item L) error {
 					if hide != nil {
@@ -66,6 +69,11 @@ func listRoute[Q, L any](op *api.List[Q, L], hide func(a *ask, item *L)) route {
 			}
 			return s.pages(func(after string, limit int) (string, error) {
 				of.PageOf().After, of.PageOf().Limit = after, limit
+				if list, of := any(q).(*api.MemoryListRequest); of {
+					if err := a.goOn(list); err != nil {
+						return "", err
+					}
+				}
 				end, err := page()
 				return end.Next, err
 			})
@@ -130,9 +138,15 @@ func (s *stream) limited(p graph.Plan) error {
 	return nil
 }
 
+// mergedBy is a route that is answered from the parts of all shards where it names none.
+func mergedBy(merge func(c *server.Call, p *server.Parts) error, r route) route {
+	r.merge = merge
+	return r
+}
+
 // describe is the route of an operation without what answers it.
 func describe[Q any](op *api.Operation, fields []api.Field) route {
-	r := route{at: op.Route, summary: op.Summary, status: op.Status, admin: op.Admin, stream: op.Long}
+	r := route{at: op.Route, summary: op.Summary, status: op.Status, admin: op.Admin, stream: op.Long, reads: op.Access == api.Reads}
 	for _, f := range fields {
 		p := param{name: f.Name, summary: f.Help, kind: f.Kind, values: f.Enum, required: f.Required, repeated: f.Repeated}
 		if f.Default != "" {
@@ -156,7 +170,7 @@ func describe[Q any](op *api.Operation, fields []api.Field) route {
 }
 
 // ofScope are the parameters of a scope, which mean more here than to a command: what is left out is taken from the key.
-var ofScope = []param{ofUser, ofAgent}
+var ofScope = []param{ofUser, ofAgent, ofRun, ofAll, filtered}
 
 // requestOf reads a call into the request of an operation.
 func requestOf[Q any](a *ask, doing string, fields []api.Field) (*Q, error) {
@@ -193,8 +207,16 @@ func requestOf[Q any](a *ask, doing string, fields []api.Field) (*Q, error) {
 	if err := a.own(q, doing); err != nil {
 		return nil, err
 	}
+	if of, ok := any(q).(api.Timed); ok {
+		of.MadeOf().At = a.now()
+	}
 	if err := a.body(q, doing); err != nil {
 		return nil, err
+	}
+	if of, ok := any(q).(api.Asking); ok {
+		if err := a.within(doing, of.QuestionOf()); err != nil {
+			return nil, err
+		}
 	}
 	return q, a.confine(q)
 }
@@ -205,7 +227,16 @@ func (a *ask) confine(q any) error {
 	if !ok || of.Refers() == "" {
 		return nil
 	}
-	if session, ok := q.(api.OfSession); ok && a.sealed(memory.Scope{User: session.SessionOf().User, Agent: session.SessionOf().Agent}) {
+	var scope memory.Scope
+	switch of := q.(type) {
+	case api.Scoped:
+		scope = memory.Scope{User: of.ScopeOf().User, Agent: of.ScopeOf().Agent}
+	case api.OfSession:
+		scope = memory.Scope{User: of.SessionOf().User, Agent: of.SessionOf().Agent}
+	default:
+		return nil
+	}
+	if a.sealed(scope) {
 		return server.Denied("the key is one of a run: " + of.Refers())
 	}
 	return nil
@@ -225,6 +256,20 @@ func (a *ask) own(q any, doing string) error {
 	case api.OwnedByMany:
 		o, err := a.owners(doing)
 		of.OwnersOf().Owner = api.Owner{User: o.User, Agent: o.Agent}
+		return err
+	case api.OfMemory:
+		return a.find(doing, of.MemoryOf())
+	case api.OfAll:
+		c, err := a.chooseAll(doing)
+		if err == nil {
+			of.ScopeOf().Within, of.ScopeOf().Lack = c.scopes, c.lack
+		}
+		return err
+	case api.Scoped:
+		c, err := a.choose(doing, true)
+		if err == nil {
+			of.ScopeOf().Within, of.ScopeOf().Lack = c.scopes, c.lack
+		}
 		return err
 	case api.OfSession:
 		o, err := a.session(doing, of.SessionOf().Run)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -152,20 +153,20 @@ func orderOf(by string, descending bool, shards int) (order, error) {
 }
 
 // goOn has the list of a shard go on where a page of all shards has ended.
-func (a *ask) goOn(q *memory.ListQuery, after string) error {
-	q.Cursor, q.Behind = after, nil
-	if !a.Part() || !strings.HasPrefix(after, markPrefix) {
+func (a *ask) goOn(q *api.MemoryListRequest) error {
+	q.Behind = nil
+	if !a.Part() || !strings.HasPrefix(q.After, markPrefix) {
 		return nil
 	}
 	o, err := orderOf(q.OrderBy, q.Descending, a.Shards())
 	if err != nil {
 		return err
 	}
-	s, err := o.marked(after)
+	s, err := o.marked(q.After)
 	if err != nil {
 		return err
 	}
-	q.Cursor, q.Behind = "", s.in(a.Shard())
+	q.After, q.Behind = "", s.in(a.Shard())
 	return nil
 }
 

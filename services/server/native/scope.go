@@ -4,8 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/filter"
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -89,75 +88,36 @@ func checkLack(doing string, s memory.Scope, lack memory.Lack) error {
 	return nil
 }
 
-// narrow is the scope of a query, and its filter narrowed to what the scope does not say.
-func (c *choice) narrow(f filter.Filter) (s memory.Scope, all bool, narrowed filter.Filter) {
-	var parts []filter.Filter
-	if f != nil {
-		parts = append(parts, f)
-	}
-	if c.lack.User {
-		parts = append(parts, filter.Eq("user", ""))
-	}
-	if c.lack.Agent {
-		parts = append(parts, filter.Eq("agent", ""))
-	}
-	s = c.scopes[0]
-	if len(c.scopes) > 1 {
-		s = memory.Scope{}
-		var any []filter.Filter
-		for _, of := range c.scopes {
-			any = append(any, scopeFilter(of))
-		}
-		parts = append(parts, filter.Or(any...))
-	}
-	switch len(parts) {
-	case 0:
-		return s, s == memory.Scope{}, nil
-	case 1:
-		return s, s == memory.Scope{}, parts[0]
-	}
-	return s, s == memory.Scope{}, filter.And(parts...)
-}
-
-// scopeFilter holds for the memories of a scope.
-func scopeFilter(s memory.Scope) filter.Filter {
-	var parts []filter.Filter
-	for _, f := range []struct{ field, value string }{{"user", s.User}, {"agent", s.Agent}, {"run", s.Run}} {
-		if f.value != "" {
-			parts = append(parts, filter.Eq(f.field, f.value))
-		}
-	}
-	return filter.And(parts...)
-}
-
-// one calls fn with the scope in which the memory of an ID is looked for: the one that may be seen,
-// or of several that in which it is.
-func (a *ask) one(doing, id string, fn func(m engine.Memories, s memory.Scope) error) error {
+// find sets the scope in which the memory of an ID is looked for: the one that may be seen, or of
+// several the one in which it is.
+func (a *ask) find(doing string, q *api.Memory) error {
 	c, err := a.choose(doing, true)
 	if err != nil {
 		return err
 	}
-	m := a.DB.Memories().Lacking(c.lack)
 	if len(c.scopes) == 1 {
-		return fn(m, c.scopes[0])
+		q.Scope = api.Scope{User: c.scopes[0].User, Agent: c.scopes[0].Agent, Run: c.scopes[0].Run, Lack: c.lack}
+		return nil
 	}
+	m := a.DB.Memories().Lacking(c.lack)
 	var found *memory.Memory
 	for _, s := range c.scopes {
-		got, err := m.Get(a.Context(), s, id)
+		got, err := m.Get(a.Context(), s, q.ID)
 		switch {
 		case errors.Is(err, memory.ErrNotFound):
 		case err != nil:
 			return err
 		case found != nil && found.Seq != got.Seq:
-			return &memory.Error{Kind: memory.ErrAmbiguous, What: doing + " " + id, Do: "name the user, the agent or the run that is meant"}
+			return &memory.Error{Kind: memory.ErrAmbiguous, What: doing + " " + q.ID, Do: "name the user, the agent or the run that is meant"}
 		default:
 			found = &got
 		}
 	}
 	if found == nil {
-		return server.Unknown(doing + " " + id)
+		return server.Unknown(doing + " " + q.ID)
 	}
-	return fn(a.DB.Memories().Lacking(memory.Lack{User: found.User == "", Agent: found.Agent == ""}), found.Scope)
+	q.Scope = api.Scope{User: found.User, Agent: found.Agent, Run: found.Run, Lack: memory.Lack{User: found.User == "", Agent: found.Agent == ""}}
+	return nil
 }
 
 // scoped is the scope of a call that is about one.
