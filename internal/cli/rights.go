@@ -55,7 +55,7 @@ var rights = map[string]Right{
 	"fact delete": Write, "fact delete-all": Write, "fact history": Read, "fact reset": AdminWrite,
 
 	"export": Read, "import": AdminWrite, "log tail": Read, "mcp": Write,
-	"consolidate": Write, "evict": Write, "policy show": AdminRead, "policy set": AdminWrite,
+	"consolidate": Write, "evict": Write,
 
 	"agent add": AdminWrite, "agent get": AdminRead, "agent list": AdminRead, "agent delete": AdminWrite,
 	"user list": AdminRead, "user show": AdminRead, "user delete": AdminWrite, "erase": AdminWrite,
