@@ -50,6 +50,7 @@ a length of time is as 30d or 12h, or in milliseconds. Each change is a new vers
 			complete(cmd, "preset", policy.PresetDefault, policy.PresetAgentOS, policy.PresetSubstrate)
 		},
 	})
+	cmd.Use = "set [KEY=VALUE…]"
 	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) (keys []string, _ cobra.ShellCompDirective) {
 		for _, k := range policy.Keys() {
 			keys = append(keys, k+"=")
