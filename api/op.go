@@ -37,6 +37,8 @@ type Operation struct {
 	Status int
 	// Admin: only an administrator may run it, for it is about data of every owner.
 	Admin bool
+	// Whole: it is about a whole database, of which a cluster has several.
+	Whole bool
 	// Once: the command takes the ID of a request.
 	Once bool
 	// Long: it takes as long as it needs. Only each part of its reply has a limit.

@@ -17,6 +17,7 @@ func All() []Described {
 		NoteAdd, NoteGet, NoteWrite, NoteRename, NoteAlias, NoteRemove, NoteList, NoteSearch,
 		SessionList, SessionState, SessionOpen, SessionOpenNamed, SessionOpenChannel, SessionClose, SessionArchive, SessionDelete,
 		SessionShow, SessionSave, SessionAppend, SessionAppendOne, SessionAppendAll, SessionCompact, SessionRepair,
+		PolicyShow, PolicySet,
 		GraphAdd, GraphRelate, GraphEnd, GraphGet, GraphList, GraphDelete, GraphQuery, GraphFind, GraphMatch, GraphPath, GraphRank, GraphComponents,
 		GraphLink, GraphUnlink, GraphStats, GraphLookup, GraphDegrees, GraphCounts, GraphShow, GraphMerge, GraphUnmerge, GraphDuplicates, GraphExport,
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -18,23 +19,13 @@ import (
 
 func (a *app) policyCmd() *cobra.Command {
 	cmd := newCmd(groupAgeing, "policy", "Show or set how memories age", "memdbctl policy show\nmemdbctl policy set rate=0.1 max_age_ms=60d")
-	return withVerbs(cmd, a.policyShowCmd(), a.policySetCmd())
-}
-
-func (a *app) policyShowCmd() *cobra.Command {
-	cmd := newCmd("", "show", "Show the policy", "memdbctl policy show --json")
-	cmd.Args = exactly(0, "no argument")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx := cmd.Context()
-		return a.read(ctx, func(db *engine.DB) error {
-			p, err := db.Policies().Show(ctx)
-			if err != nil {
-				return err
-			}
-			return a.printPolicy(p)
-		})
-	}
-	return cmd
+	return withVerbs(
+		cmd,
+		opCmd(a, api.PolicyShow, shown[api.Nothing, policy.Policy]{
+			help: help{example: "memdbctl policy show --json"}, show: func(_ *api.Nothing, p policy.Policy) { a.printPolicy(p) },
+		}),
+		a.policySetCmd(),
+	)
 }
 
 const policySetExample = `
@@ -43,11 +34,30 @@ memdbctl policy set max_age_ms=60d min_importance=0.3 cap=5000
 memdbctl policy set consolidate_cron='0 */12 * * *' evict_cron=never`
 
 func (a *app) policySetCmd() *cobra.Command {
-	cmd := newCmd("", "set [KEY=VALUE…]", "Set the policy", policySetExample)
-	cmd.Long = `Set keys of the policy, or with --preset begin with a preset: default, agentos or
+	cmd := opCmd(a, api.PolicySet, shown[api.PolicySetRequest, policy.Policy]{
+		help: help{
+			long: `Set keys of the policy, or with --preset begin with a preset: default, agentos or
 substrate. What is not named stays as it is. The keys are those that show --json prints;
-a length of time is as 30d or 12h, or in milliseconds. Each change is a new version.`
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
+a length of time is as 30d or 12h, or in milliseconds. Each change is a new version.`,
+			example: policySetExample,
+		},
+		show: func(_ *api.PolicySetRequest, p policy.Policy) { a.printPolicy(p) },
+		more: func(cmd *cobra.Command, q *api.PolicySetRequest) {
+			cmd.Flags().Func("preset", "begin with this preset: default, agentos or substrate", func(s string) error {
+				q.Keys = append(q.Keys, "preset="+s)
+				return nil
+			})
+			complete(cmd, "preset", policy.PresetDefault, policy.PresetAgentOS, policy.PresetSubstrate)
+		},
+	})
+	cmd.Use = "set [KEY=VALUE…]"
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) (keys []string, _ cobra.ShellCompDirective) {
+		for _, k := range policy.Keys() {
+			keys = append(keys, k+"=")
+		}
+		return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	}
+	alsoCheck(cmd, func(args []string) error {
 		for _, arg := range args {
 			if !strings.Contains(arg, "=") {
 				return usagef(cmd, "%q is not KEY=VALUE", arg)
@@ -57,71 +67,19 @@ a length of time is as 30d or 12h, or in milliseconds. Each change is a new vers
 			return usagef(cmd, "it takes KEY=VALUE, or --preset")
 		}
 		return nil
-	}
-	var preset string
-	cmd.Flags().StringVar(&preset, "preset", "", "begin with this preset: default, agentos or substrate")
-	complete(cmd, "preset", policy.PresetDefault, policy.PresetAgentOS, policy.PresetSubstrate)
-	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) (keys []string, _ cobra.ShellCompDirective) {
-		for _, k := range policy.Keys() {
-			keys = append(keys, k+"=")
-		}
-		return keys, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		change := func(p policy.Policy) (policy.Policy, error) {
-			if cmd.Flags().Changed("preset") {
-				var err error
-				if p, err = policy.Preset(preset); err != nil {
-					return p, err
-				}
-			}
-			for _, arg := range args {
-				key, value, _ := strings.Cut(arg, "=")
-				if err := p.Set(key, value); err != nil {
-					return p, err
-				}
-			}
-			return p, p.Check()
-		}
-		if _, err := change(policy.Default()); err != nil {
-			return err // before a database is made
-		}
-		return a.create(ctx, nil, func(db *engine.DB) error {
-			var set policy.Policy
-			err := db.Update(ctx, func(tx *engine.Tx) error {
-				p, err := tx.Policies().Show(ctx)
-				if err == nil {
-					p, err = change(p)
-				}
-				if err == nil {
-					set, err = tx.Policies().Set(ctx, p)
-				}
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			return a.printPolicy(set)
-		})
-	}
+	})
 	return cmd
 }
 
-func (a *app) printPolicy(p policy.Policy) error {
-	if a.json {
-		return a.printJSON(p)
-	}
+// printPolicy shows the keys of a policy and their values.
+func (a *app) printPolicy(p policy.Policy) {
 	var values map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(compactJSON(p)), &values); err != nil {
-		return fmt.Errorf("print the policy: %w", err)
-	}
+	_ = json.Unmarshal([]byte(compactJSON(p)), &values) // it is an object
 	t := &table{header: []string{"", ""}, whole: true}
 	for _, key := range append([]string{"preset", "version", "lsn"}, policy.Keys()...) {
 		t.add(key, string(values[key]))
 	}
 	a.printTable(t)
-	return nil
 }
 
 const consolidateExample = `

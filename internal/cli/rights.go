@@ -49,16 +49,13 @@ var rights = map[string]Right{
 	"kv": Anyone, "session": Anyone, "note": Anyone, "graph": Anyone, "usage": Anyone, "usage budget": Anyone, "fact": Anyone, "log": Anyone,
 	"policy": Anyone, "agent": Anyone, "user": Anyone, "key": Anyone, "plot": Anyone,
 
-	"store": Write, "get": Read, "update": Write, "delete": Write, "list": Read, "groups": Read,
-	"recall": Read, "why": Read, "history": Read,
-
-	"graph extract": Write, "graph import": Write, "usage by": AdminRead, "usage rank": AdminRead,
+	"store": Write, "graph extract": Write, "graph import": Write, "usage by": AdminRead, "usage rank": AdminRead,
 
 	"fact add": Write, "fact search": Read, "fact list": Read, "fact get": Read, "fact update": Write,
 	"fact delete": Write, "fact delete-all": Write, "fact history": Read, "fact reset": AdminWrite,
 
 	"export": Read, "import": AdminWrite, "log tail": Read, "mcp": Write,
-	"consolidate": Write, "evict": Write, "policy show": AdminRead, "policy set": AdminWrite,
+	"consolidate": Write, "evict": Write,
 
 	"agent add": AdminWrite, "agent get": AdminRead, "agent list": AdminRead, "agent delete": AdminWrite,
 	"user list": AdminRead, "user show": AdminRead, "user delete": AdminWrite, "erase": AdminWrite,

@@ -194,6 +194,7 @@ var special = map[string]object{
 	"metrics.Metrics":  {"type": "object", "additionalProperties": true},
 	"api.Expiry":       {"type": []string{"string", "null"}, "format": "date-time"},
 	"api.FilterJSON":   ref("Filter"),
+	"api.PolicyKeys":   {"type": "object", "additionalProperties": object{}},
 	"api.SessionItems": {"type": "array", "items": ref("ChatMessage")},
 	"policy.Span":      {"type": "integer"},
 	"usage.USD":        {"type": "number"},

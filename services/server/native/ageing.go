@@ -1,9 +1,6 @@
 package native
 
 import (
-	"encoding/json"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/api"
@@ -19,8 +16,7 @@ var dryRun = param{name: "dry_run", kind: flag, summary: "change nothing, and re
 
 func ageing() []route {
 	return []route{
-		{at: "GET /policy", summary: "Show the policy by which memories age", reply: policy.Policy{}, admin: true, whole: true, handle: showPolicy},
-		{at: "PATCH /policy", summary: "Change keys of the policy; preset starts from a preset", body: map[string]any{}, reply: policy.Policy{}, admin: true, whole: true, handle: setPolicy},
+		opRoute(api.PolicyShow), opRoute(api.PolicySet),
 		{at: "POST /evict", summary: "Evict memories by the policy; the last item is the report", reply: api.EvictionItem{}, lines: true, handle: evict, params: inOwner(
 			param{name: "max_age", kind: span, summary: "the age from which on memories may be evicted, such as 30d; the default is that of the policy"},
 			param{name: "min_importance", kind: number, summary: "the importance from which on memories stay whatever their age, from 0 to 1; the default is that of the policy"},
@@ -39,79 +35,6 @@ func ageing() []route {
 
 // inOwner are parameters behind those of a user, an agent or everyone.
 func inOwner(more ...param) []param { return append([]param{ofUser, ofAgent, ofAll}, more...) }
-
-func showPolicy(a *ask) error {
-	p, err := a.DB.Policies().Show(a.Context())
-	return a.ok(p, err)
-}
-
-func setPolicy(a *ask) error {
-	keys, err := a.policyKeys()
-	if err != nil {
-		return err
-	}
-	var set policy.Policy
-	err = a.DB.Update(a.Context(), func(tx *engine.Tx) error {
-		p, err := tx.Policies().Show(a.Context())
-		if err == nil {
-			p, err = changed(p, keys)
-		}
-		if err == nil {
-			set, err = tx.Policies().Set(a.Context(), p)
-		}
-		return err
-	})
-	return a.ok(set, err)
-}
-
-// policyKeys are the keys of the body, each with its value as policy set takes it.
-func (a *ask) policyKeys() (map[string]string, error) {
-	b, err := a.JSON()
-	if err != nil {
-		return nil, err
-	}
-	var given map[string]json.RawMessage
-	if err := exchange.Decode(b, &given); err != nil || len(given) == 0 {
-		return nil, invalid("set the policy", "the body is no object with keys", "")
-	}
-	keys := map[string]string{}
-	for key, v := range given {
-		var text string
-		var list []string
-		switch {
-		case json.Unmarshal(v, &text) == nil && v[0] == '"':
-		case json.Unmarshal(v, &list) == nil && v[0] == '[':
-			text = strings.Join(list, ",")
-		default:
-			text = string(v)
-		}
-		keys[key] = text
-	}
-	return keys, nil
-}
-
-// changed is a policy with other values, the preset first.
-func changed(p policy.Policy, keys map[string]string) (policy.Policy, error) {
-	if preset, ok := keys["preset"]; ok {
-		var err error
-		if p, err = policy.Preset(preset); err != nil {
-			return p, err
-		}
-	}
-	var order []string
-	for key := range keys {
-		if key != "preset" {
-			order = append(order, key)
-		}
-	}
-	slices.Sort(order)
-	for _, key := range order {
-		if err := p.Set(key, keys[key]); err != nil {
-			return p, err
-		}
-	}
-	return p, p.Check()
-}
 
 // aged is the scope of an eviction or a consolidation.
 func (a *ask) aged(doing string) (memory.Scope, error) {

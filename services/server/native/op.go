@@ -146,7 +146,7 @@ func mergedBy(merge func(c *server.Call, p *server.Parts) error, r route) route 
 
 // describe is the route of an operation without what answers it.
 func describe[Q any](op *api.Operation, fields []api.Field) route {
-	r := route{at: op.Route, summary: op.Summary, status: op.Status, admin: op.Admin, stream: op.Long, reads: op.Access == api.Reads}
+	r := route{at: op.Route, summary: op.Summary, status: op.Status, admin: op.Admin, whole: op.Whole, stream: op.Long, reads: op.Access == api.Reads}
 	for _, f := range fields {
 		p := param{name: f.Name, summary: f.Help, kind: f.Kind, values: f.Enum, required: f.Required, repeated: f.Repeated}
 		if f.Default != "" {
