@@ -68,6 +68,11 @@ var (
 		t, err := readEnd(r, s)
 		return Expiry{&t}, err
 	}}
+	// Expires is Until in a record of a memory.
+	Expires = &Kind{Schema: "string", Unit: "time", Zoned: true, read: func(_ context.Context, r scalar.Reader, s string) (any, error) {
+		t, err := readEnd(r, s)
+		return exchange.Expiry{Instant: exchange.Time{Time: t}}, err
+	}}
 	Object = reads("object", "JSON", exchange.ParseObject)
 	Vector = reads("array", "JSON", readVector)
 	Filter = &Kind{Schema: "string", Unit: "filter", Once: true, read: func(ctx context.Context, _ scalar.Reader, s string) (any, error) {
@@ -94,6 +99,7 @@ var kinds = map[reflect.Type]*Kind{
 	reflect.TypeFor[time.Time]():       Time,
 	reflect.TypeFor[exchange.Time]():   Instant,
 	reflect.TypeFor[Expiry]():          Until,
+	reflect.TypeFor[exchange.Expiry](): Expires,
 	reflect.TypeFor[exchange.Object](): Object,
 	reflect.TypeFor[exchange.Vector](): Vector,
 	reflect.TypeFor[filter.Filter]():   Filter,

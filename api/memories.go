@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 // Memory is a request about one memory. An ID is unique within an owner.
@@ -29,6 +31,76 @@ type OfMemory interface {
 // in are the memories among which the one of the request is, and its scope.
 func (m *Memory) in(db *engine.DB) (engine.Memories, memory.Scope) {
 	return db.Memories().Lacking(m.Lack), memory.Scope{User: m.User, Agent: m.Agent, Run: m.Run}
+}
+
+// NewMemory is the memory that a record has stored.
+func (m *Made) NewMemory(r exchange.Record) (memory.Memory, error) {
+	if r.Type != "" && r.Type != exchange.TypeMemory {
+		return memory.Memory{}, invalid("store a memory", fmt.Sprintf("its type is %.40q", r.Type), "leave it out, or name it memory")
+	}
+	return r.Memory(), m.notPast("store a memory", r.ExpiresAt.Time, "give a later time")
+}
+
+// MemoryStoreRequest stores a memory.
+type MemoryStoreRequest struct {
+	exchange.Record `body:"object"`
+	Upsert          bool    `query:"upsert" help:"update the memory with the same ID"`
+	NoDedup         bool    `query:"no_dedup" help:"store a text again that is already stored"`
+	Session         *string `query:"session" unit:"run" help:"also append the memory to this session, which becomes its run"`
+	Channel         *string `query:"channel" help:"the channel of the session; only with session"`
+	Made
+}
+
+// memory is the memory that the request stores: its run is the session.
+func (q *MemoryStoreRequest) memory() (memory.Memory, error) {
+	r := q.Record
+	switch {
+	case q.Session == nil && q.Channel != nil, q.Session != nil && *q.Session == "":
+		return memory.Memory{}, invalid("store a memory", "channel is for a session, and none is named", "name it with session")
+	case q.Session != nil && r.Run != "" && r.Run != *q.Session:
+		return memory.Memory{}, invalid("store a memory", "run and session differ; the session is the run", "leave one of them out")
+	case q.Session != nil:
+		r.Run = *q.Session
+	}
+	return q.NewMemory(r)
+}
+
+// Check implements Checked.
+func (q *MemoryStoreRequest) Check() error {
+	m, err := q.memory()
+	if err == nil && q.Session != nil && m.User == "" && m.Agent == "" {
+		err = &memory.Error{Kind: memory.ErrScope, What: "store a memory in a session", Why: "a session belongs to a user or an agent", Do: "give a user or an agent"}
+	}
+	if err != nil {
+		return err
+	}
+	return m.Check()
+}
+
+// MemoryStore stores a memory, also in a session.
+var MemoryStore = &Op[MemoryStoreRequest, exchange.StoredInSession]{
+	Operation: Operation{Name: "store", Route: "POST /memories", Summary: "Store a memory, and with session append it to a session", Doing: "store a memory", Access: Creates, Status: 201, Once: true},
+	Run: func(ctx context.Context, db *engine.DB, q *MemoryStoreRequest) (out exchange.StoredInSession, err error) {
+		m, err := q.memory()
+		if err != nil {
+			return out, err
+		}
+		o := &memory.StoreOptions{Upsert: q.Upsert, NoDedup: q.NoDedup}
+		var stored memory.Stored
+		if q.Session == nil {
+			stored, err = db.Memories().Store(ctx, m, o)
+		} else {
+			to := &sessions.AppendOptions{}
+			if q.Channel != nil {
+				to.Channel = *q.Channel
+			}
+			var a sessions.Appended
+			stored, a, err = db.Sessions().StoreMemory(ctx, m, o, sessions.Message{}, to)
+			out.Session, out.MessageID, out.Messages = a.Session, a.MessageID, a.Messages
+		}
+		out.Stored = exchange.NewStored(stored)
+		return out, err
+	},
 }
 
 // MemoryGetRequest shows a memory.
@@ -120,10 +192,10 @@ type MemoryUpdateRequest struct {
 
 // Check implements Checked.
 func (q *MemoryUpdateRequest) Check() error {
-	if at := q.ExpiresAt.At; at != nil && q.past(*at) {
-		return invalid("update a memory", "expires_at is past", "give a later time, null for never, or delete the memory")
+	if q.ExpiresAt.At == nil {
+		return nil
 	}
-	return nil
+	return q.notPast("update a memory", *q.ExpiresAt.At, "give a later time, null for never, or delete the memory")
 }
 
 // Refers implements Confined.

@@ -90,6 +90,12 @@ type Stream[Q, R any] struct {
 // Fields are the fields of a request.
 func (o *Stream[Q, R]) Fields() []Field { return FieldsOf(reflect.TypeFor[Q]()) }
 
+// Kept is a reply to a request that may have found what it was to make: its status is 200 then.
+type Kept interface {
+	// New reports whether something new was made.
+	New() bool
+}
+
 // Checked is a request that can be wrong by itself. Run refuses it, too: Check does so before a database is made for it.
 type Checked interface {
 	// Check refuses the request.

@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -198,8 +199,13 @@ type Made struct {
 // MadeOf implements Timed.
 func (m *Made) MadeOf() *Made { return m }
 
-// past reports whether a time, which may be zero for none, is not after the request.
-func (m *Made) past(t time.Time) bool { return !t.IsZero() && !t.After(m.At) }
+// notPast refuses an end, zero for none, that is not after the request: what is over would be stored and not be there.
+func (m *Made) notPast(doing string, end time.Time, do string) error {
+	if end.IsZero() || end.After(m.At) {
+		return nil
+	}
+	return invalid(doing, "expires_at is "+exchange.Time{Time: end}.String()+", which is past", do)
+}
 
 // Timed is a request that depends on the time.
 type Timed interface {

@@ -11,7 +11,7 @@ type Described interface {
 // All returns every operation of the package.
 func All() []Described {
 	return []Described{
-		MemoryGet, MemoryUpdate, MemoryDelete, MemoriesDelete, MemoryList, MemoryCount, MemoryGroups, MemoryHistory, Recall, Why,
+		MemoryStore, MemoryGet, MemoryUpdate, MemoryDelete, MemoriesDelete, MemoryList, MemoryCount, MemoryGroups, MemoryHistory, Recall, Why,
 		KVPut, KVGet, KVDelete, KVList,
 		UsageAdd, UsageTotal, UsageBy, UsageRank, UsageRollUp, UsageBudgetSet, UsageBudgetList, UsageBudgetRemove, UsageBudgetCheck,
 		NoteAdd, NoteGet, NoteWrite, NoteRename, NoteAlias, NoteRemove, NoteList, NoteSearch,

@@ -18,38 +18,38 @@ const TypeMemory = memory.TypeMemory
 
 // Record is a memory as one flat JSON object. When read, everything but a scope
 // and a text or a vector may be missing, and seq and hash are ignored: the
-// database makes its own.
+// database makes its own. Fields with a help are those that a command stores a memory with.
 type Record struct {
 	Type           string            `json:"type"`
-	ID             string            `json:"id"`
+	ID             string            `json:"id" unit:"ID" help:"its ID; a new UUID if it is left out"`
 	Seq            uint64            `json:"seq,omitzero"`
-	User           string            `json:"user"`
-	Agent          string            `json:"agent"`
-	Run            string            `json:"run"`
-	Role           memory.Role       `json:"role"`
-	Kind           memory.Kind       `json:"kind"`
-	Source         memory.Source     `json:"source,omitempty"`
-	Text           string            `json:"text"`
+	User           string            `json:"user" unit:"user" help:"ID of the user who owns it"`
+	Agent          string            `json:"agent" unit:"agent" help:"ID of the agent that owns it"`
+	Run            string            `json:"run" unit:"run" help:"ID of its run, the session it belongs to"`
+	Role           memory.Role       `json:"role" enum:"user,assistant,system,tool" help:"who said it: user, assistant, system or tool"`
+	Kind           memory.Kind       `json:"kind" enum:"message,fragment,fact,note,archive,summary" help:"what it is: message, fragment, fact, note, archive or summary"`
+	Source         memory.Source     `json:"source,omitempty" unit:"word" help:"where it came from, as user_message, or any word"`
+	Text           string            `json:"text" arg:"[TEXT]..." stdin:"8388608" help:"the text"`
 	NoteID         uint64            `json:"note_id,omitempty"`
-	Name           string            `json:"name,omitempty"`
-	Aliases        []string          `json:"aliases,omitempty"`
-	Metadata       Object            `json:"metadata,omitempty"`
-	Embedding      Vector            `json:"embedding,omitempty"`
+	Name           string            `json:"name,omitempty" unit:"name" help:"a name to call it by"`
+	Aliases        []string          `json:"aliases,omitempty" flag:"alias" unit:"name" help:"another name; can be repeated"`
+	Metadata       Object            `json:"metadata,omitempty" help:"any facts about it, an object"`
+	Embedding      Vector            `json:"embedding,omitempty" help:"its vector, a list of numbers"`
 	Vectors        map[string]Vector `json:"vectors,omitempty"`
 	Importance     *float64          `json:"importance"`
 	AutoImportance bool              `json:"auto_importance"`
-	Confidence     *float64          `json:"confidence"`
+	Confidence     *float64          `json:"confidence" help:"from 0 to 1"`
 	// StoredConfidence and DecayedImportance are what a database says beside Confidence
 	// and Importance, which are those of now. An export leaves them out, and an import
 	// ignores them.
 	StoredConfidence  *float64 `json:"stored_confidence,omitempty"`
 	DecayedImportance *float64 `json:"decayed_importance,omitempty"`
 
-	Pinned       bool   `json:"pinned"`
+	Pinned       bool   `json:"pinned" help:"it is never evicted"`
 	CreatedAt    Time   `json:"created_at,omitzero"`
 	UpdatedAt    Time   `json:"updated_at,omitzero"`
-	EventTime    Time   `json:"event_time,omitzero"`
-	ExpiresAt    Expiry `json:"expires_at,omitzero"`
+	EventTime    Time   `json:"event_time,omitzero" help:"when it happened"`
+	ExpiresAt    Expiry `json:"expires_at,omitzero" flag:"expires" help:"when it ends; a date is the end of that day; or never"`
 	Hash         string `json:"hash"`
 	AccessCount  uint64 `json:"access_count"`
 	LastAccessed Time   `json:"last_accessed,omitzero"`

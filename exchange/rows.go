@@ -30,6 +30,9 @@ type Stored struct {
 	PendingWhy string `json:"pending_why,omitempty"`
 }
 
+// New reports whether something new was stored.
+func (s Stored) New() bool { return s.Stored }
+
 // NewStored is the answer of a store.
 func NewStored(s memory.Stored) Stored {
 	return Stored{s.ID, s.Seq, s.Stored, s.Deduplicated, s.Updated, s.Pending, s.PendingWhy}

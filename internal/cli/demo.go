@@ -190,7 +190,7 @@ func (d *demo) storeAgain(ctx context.Context) error {
 		}{"store again", exchange.NewStored(s)})
 	}
 	d.title("Store the first turn once more")
-	d.line("%s %s: the same text is kept once", outcome(s), s.ID)
+	d.line("%s %s: the same text is kept once", outcome(exchange.NewStored(s)), s.ID)
 	return nil
 }
 

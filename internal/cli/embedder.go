@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 )
 
@@ -110,7 +110,7 @@ func (v *vectorModel) whyNot(said string) string {
 
 // lacking says of a memory that was stored without the embedder that there is to be that its vector
 // is pending.
-func (v *vectorModel) lacking(m *memory.Memory, s *memory.Stored) {
+func (v *vectorModel) lacking(m *exchange.Record, s *exchange.Stored) {
 	if v.why != nil && s.Stored && m.Text != "" && m.Embedding == nil {
 		s.Pending = true
 	}

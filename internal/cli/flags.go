@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -113,78 +112,6 @@ func filterFlag(cmd *cobra.Command, f *filter.Filter) {
 	})
 }
 
-// vectorFlag is a flag for a vector.
-func vectorFlag(cmd *cobra.Command, v *[]float32, usage string) {
-	cmd.Flags().Func("embedding", usage, func(s string) error {
-		var list exchange.Vector
-		if err := exchange.Decode([]byte(s), &list); err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			return errors.New("it is no list of numbers")
-		}
-		*v = list
-		return nil
-	})
-}
-
-// changeFlags are the flags of what store sets and update changes.
-func (a *app) changeFlags(cmd *cobra.Command, p *memory.Patch) {
-	flags := cmd.Flags()
-	flags.Func("role", "who said it: user, assistant, system or tool", func(s string) error {
-		p.Role = new(memory.Role(s))
-		return nil
-	})
-	flags.Func("source", "where it came from, as user_message, or any `word`", func(s string) error {
-		p.Source = new(memory.Source(s))
-		return nil
-	})
-	flags.Func("name", "a `name` to call it by", func(s string) error {
-		p.Name = &s
-		return nil
-	})
-	flags.Func("alias", "another `name`; can be repeated", func(s string) error {
-		if p.Aliases == nil {
-			p.Aliases = new([]string)
-		}
-		*p.Aliases = append(*p.Aliases, s)
-		return nil
-	})
-	flags.Func("metadata", "any facts about it, a `JSON` object", func(s string) error {
-		parsed, err := exchange.ParseObject(s)
-		o := map[string]any(parsed)
-		p.Metadata = &o
-		return err
-	})
-	vectorFlag(cmd, &p.Embedding, "its vector, a `JSON` list of numbers")
-	flags.Func("importance", "from 0 to 1, or auto: computed from the text", func(s string) error {
-		if p.AutoImportance = s == "auto"; p.AutoImportance {
-			return nil
-		}
-		return parseShare(s, &p.Importance)
-	})
-	flags.Func("confidence", "from 0 to 1", func(s string) error { return parseShare(s, &p.Confidence) })
-	flags.Func("event-time", "when it happened, a `time`: "+timeForms, func(s string) error {
-		p.EventTime = new(time.Time)
-		return a.timeFlag(p.EventTime)(s)
-	})
-	flags.Func("expires", "when it ends, likewise, but a date is the end of that day; or never", func(s string) error {
-		return a.inZone(func(r scalar.Reader) (err error) {
-			p.ExpiresAt, err = a.parseExpiry(r, s)
-			return err
-		})
-	})
-	flags.BoolFunc("pinned", "it is never evicted", func(s string) error {
-		b, err := strconv.ParseBool(s)
-		if err != nil {
-			return fmt.Errorf("%q is neither true nor false", s)
-		}
-		p.Pinned = &b
-		return nil
-	})
-	complete(cmd, "role", "user", "assistant", "system", "tool")
-}
-
 func parseShare(s string, to **float64) error {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
@@ -234,19 +161,6 @@ func (a *app) sinceFlag(to *time.Time) func(string) error {
 			return err
 		})
 	}
-}
-
-// parseExpiry reads when a memory ends, the zero time for never. What is over already would be
-// stored and not be there.
-func (a *app) parseExpiry(r scalar.Reader, s string) (*time.Time, error) {
-	if s == "never" {
-		return new(time.Time{}), nil
-	}
-	t, err := r.End(s)
-	if now := a.now(); err == nil && !t.After(now) {
-		err = fmt.Errorf("%q is %s, which is past; give a later time, or delete the memory", s, exchange.Time{Time: t})
-	}
-	return &t, err
 }
 
 // complete offers the values of a flag to the shell.

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"fmt"
 	"reflect"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -21,6 +19,7 @@ func (a *app) updateCmd() *cobra.Command {
 	return opCmd(a, api.MemoryUpdate, shown[api.MemoryUpdateRequest, exchange.Record]{
 		help: help{example: updateExample, group: groupMemories},
 		more: func(cmd *cobra.Command, q *api.MemoryUpdateRequest) {
+			cmd.Use = "update ID [TEXT… | -]"
 			importanceFlag(cmd, &q.Importance, &q.AutoImportance)
 			alsoCheck(cmd, func(args []string) error {
 				if len(args) == 1 && reflect.ValueOf(q.MemoryChange).IsZero() {
@@ -39,11 +38,6 @@ func importanceFlag(cmd *cobra.Command, fixed **float64, auto *bool) {
 		if *auto = s == "auto"; *auto {
 			return nil
 		}
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return fmt.Errorf("%q is no number", s)
-		}
-		*fixed = &f
-		return nil
+		return parseShare(s, fixed)
 	})
 }

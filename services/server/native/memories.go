@@ -1,14 +1,12 @@
 package native
 
 import (
-	"fmt"
 	"net/http"
 
 	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
-	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 var (
@@ -21,11 +19,7 @@ var (
 
 func memories() []route {
 	return []route{
-		{at: "POST /memories", summary: "Store a memory, and with session append it to a session", body: exchange.Record{}, reply: exchange.StoredInSession{}, status: http.StatusCreated, kept: true, handle: storeOne, params: []param{
-			upsert, noDedup,
-			{name: "session", kind: text, summary: "also append the memory to this session, which becomes its run"},
-			{name: "channel", kind: text, summary: "the channel of the session; only with session"},
-		}},
+		opRoute(api.MemoryStore),
 		{at: "POST /memories/batch", summary: "Store many memories in one commit: all or none", body: batch{}, reply: batchStored{}, handle: storeMany, params: []param{
 			upsert, noDedup, {name: "skip_invalid", kind: flag, summary: "store the valid memories, and report why the others are invalid"},
 		}},
@@ -36,66 +30,18 @@ func memories() []route {
 	}
 }
 
-// checked is the memory of a record that is to be stored, in the scope that it may have.
-func (a *ask) checked(r *exchange.Record, upsert bool) (memory.Memory, error) {
-	m := r.Memory()
-	if r.Type != "" && r.Type != exchange.TypeMemory {
-		return m, invalid("store a memory", fmt.Sprintf("its type is %.40q", r.Type), "leave it out, or name it memory")
-	}
-	if !m.ExpiresAt.IsZero() && !m.ExpiresAt.After(a.now()) {
-		return m, invalid("store a memory", "expires_at is past", "give a later time")
-	}
-	s, err := a.Exact(m.Scope)
-	if err != nil {
-		return m, err
-	}
-	m.Scope = s
-	note := m.Kind == memory.KindNote || m.Kind == memory.KindArchive
-	if a.sealed(s) && (m.ID != "" || m.Name != "" || m.NoteID != 0 || note || upsert) {
-		return m, server.Denied("the key is one of a run: it stores without an ID and a name, and no notes")
-	}
-	return m, nil
-}
-
-func storeOne(a *ask) error {
-	r, err := decoded[exchange.Record](a)
+// place sets the scope of a record that is to be stored to the one that it may have.
+func (a *ask) place(r *exchange.Record, upsert bool) error {
+	s, err := a.Exact(memory.Scope{User: r.User, Agent: r.Agent, Run: r.Run})
 	if err != nil {
 		return err
 	}
-	session := value[string](a, "session")
-	switch {
-	case session == "" && (a.given("session") || a.given("channel")):
-		return invalid("store a memory", "channel is for a session, and none is named", "name it with session")
-	case session != "" && r.Run != "" && r.Run != session:
-		return invalid("store a memory", "run and session differ; the session is the run", "leave one of them out")
-	case session != "":
-		r.Run = session
+	r.User, r.Agent, r.Run = s.User, s.Agent, s.Run
+	note := r.Kind == memory.KindNote || r.Kind == memory.KindArchive
+	if a.sealed(s) && (r.ID != "" || r.Name != "" || r.NoteID != 0 || note || upsert) {
+		return server.Denied("the key is one of a run: it stores without an ID and a name, and no notes")
 	}
-	o := &memory.StoreOptions{Upsert: value[bool](a, "upsert"), NoDedup: value[bool](a, "no_dedup")}
-	m, err := a.checked(&r, o.Upsert)
-	if err != nil {
-		return err
-	}
-	if session == "" {
-		stored, err := a.DB.Memories().Store(a.Context(), m, o)
-		if err != nil {
-			return err
-		}
-		return a.Reply(statusOf(stored), exchange.NewStored(stored))
-	}
-	stored, appended, err := a.DB.Sessions().StoreMemory(a.Context(), m, o, sessions.Message{}, &sessions.AppendOptions{Channel: value[string](a, "channel")})
-	if err != nil {
-		return err
-	}
-	return a.Reply(statusOf(stored), exchange.StoredInSession{Stored: exchange.NewStored(stored), Session: appended.Session, MessageID: appended.MessageID, Messages: appended.Messages})
-}
-
-// statusOf is 201 where something new was stored.
-func statusOf(s memory.Stored) int {
-	if s.Stored {
-		return http.StatusCreated
-	}
-	return http.StatusOK
+	return nil
 }
 
 // batch is the body of a store of many.
@@ -123,8 +69,12 @@ func storeMany(a *ask) error {
 	}
 	o := &memory.StoreOptions{Upsert: value[bool](a, "upsert"), NoDedup: value[bool](a, "no_dedup"), SkipInvalid: value[bool](a, "skip_invalid")}
 	all := make([]memory.Memory, len(b.Memories))
+	made := api.Made{At: a.now()}
 	for i := range b.Memories {
-		if all[i], err = a.checked(&b.Memories[i], o.Upsert); err != nil {
+		if err := a.place(&b.Memories[i], o.Upsert); err != nil {
+			return err
+		}
+		if all[i], err = made.NewMemory(b.Memories[i]); err != nil {
 			return err
 		}
 	}

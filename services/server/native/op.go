@@ -21,6 +21,7 @@ func opRoute[Q, R any](op *api.Op[Q, R]) route {
 	var reply R
 	r := describe[Q](&op.Operation, fields)
 	r.reply = reply
+	_, r.kept = any(reply).(api.Kept)
 	r.handle = func(a *ask) error {
 		q, err := requestOf[Q](a, op.Doing, fields)
 		if err != nil {
@@ -30,7 +31,11 @@ func opRoute[Q, R any](op *api.Op[Q, R]) route {
 		if err != nil {
 			return err
 		}
-		return a.Reply(cmp.Or(op.Status, http.StatusOK), reply)
+		status := cmp.Or(op.Status, http.StatusOK)
+		if of, ok := any(reply).(api.Kept); ok && !of.New() {
+			status = http.StatusOK
+		}
+		return a.Reply(status, reply)
 	}
 	return r
 }
@@ -217,6 +222,12 @@ func requestOf[Q any](a *ask, doing string, fields []api.Field) (*Q, error) {
 		if err := a.within(doing, of.QuestionOf()); err != nil {
 			return nil, err
 		}
+	}
+	if of, ok := any(q).(*api.MemoryStoreRequest); ok {
+		if of.Session != nil {
+			of.Run = cmp.Or(of.Run, *of.Session)
+		}
+		return q, a.place(&of.Record, of.Upsert)
 	}
 	return q, a.confine(q)
 }
