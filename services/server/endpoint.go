@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
@@ -414,10 +415,6 @@ func (a *answer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// UnreadableHeader is on an answer of a damaged database: how many damages of it are known. The
-// answer may be incomplete. Where the damage is met after a stream has begun, it is a trailer.
-const UnreadableHeader = "Memdb-Unreadable"
-
 // unreadable is how many damages are known of the databases that the answer is from.
 func (a *answer) unreadable() int64 {
 	n := a.damages.Load()
@@ -444,7 +441,7 @@ func (a *answer) endMarked() {
 func (a *answer) mark(prefix string) {
 	if n := a.unreadable(); n > 0 && !a.marked {
 		a.marked = true
-		a.Header().Set(prefix+UnreadableHeader, strconv.FormatInt(n, 10))
+		a.Header().Set(prefix+api.UnreadableHeader, strconv.FormatInt(n, 10))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -53,10 +54,6 @@ type Tenant struct {
 // ShardHeader names the shard that a request of an administrator is about, where it is about a
 // whole database: a number.
 const ShardHeader = "Memdb-Shard"
-
-// StaleHeader is on an answer of a node that cannot ask whether it owns the shard still: for how long it
-// may not have, in milliseconds. Without it an answer is the newest.
-const StaleHeader = "Memdb-Stale-Ms"
 
 // reach is which shard a call is about.
 type reach struct {
@@ -185,7 +182,7 @@ func (c *Call) bind(shard int) error {
 	if r.reads && errors.Is(err, memory.ErrNotOwner) {
 		if old, age, until, failed := r.shards.Stale(c.Context(), shard); failed == nil {
 			t, done, err = old, until, nil
-			c.W.Header().Set(StaleHeader, strconv.FormatInt(age.Milliseconds(), 10))
+			c.W.Header().Set(api.StaleHeader, strconv.FormatInt(age.Milliseconds(), 10))
 		}
 	}
 	switch {

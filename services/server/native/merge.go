@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -18,7 +19,7 @@ import (
 
 // A partList is the list of one shard.
 type partList[T any] struct {
-	server.ListEnd
+	api.ListEnd
 	shard int
 	lines []T
 }
