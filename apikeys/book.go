@@ -237,9 +237,6 @@ func (b *Book) Clear(ctx context.Context, keyed bool) error {
 // headSize is more than a head and its key need, in bytes.
 const headSize = 128
 
-// unlogged is the code under which the log passes over a change: a move of no chunk.
-const unlogged = part.Op(layout.LogMove)
-
 // update changes lines in a commit of its own, which readers of the log see nothing of.
 func (b *Book) update(ctx context.Context, doing string, size int, fn func(part.Tx) error) error {
 	defer b.part.version.Add(1) // when readers see the commit: they read the lines of a version once
@@ -247,7 +244,7 @@ func (b *Book) update(ctx context.Context, doing string, size int, fn func(part.
 		if err := t.Need(doing, headSize+size); err != nil {
 			return err
 		}
-		t.Log(unlogged, []byte{0})
+		t.Log(part.OpInternal, nil)
 		return fn(t)
 	})
 }

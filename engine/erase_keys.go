@@ -318,7 +318,7 @@ func (db *DB) closeChunk(ctx context.Context, of []occupancy) error {
 		if db.grows(number) {
 			tx.next.Doc = (uint32(number) + 1) << 16
 		}
-		tx.logUnseen()
+		tx.logInternal()
 		tx.onApplied(func(uint64) error {
 			index.End()
 			return nil
@@ -358,7 +358,7 @@ func (db *DB) eraseNames(ctx context.Context, e *erasure.Erasure) error {
 		if err := tx.set(layout.ErasureKey, next.Encode()); err != nil {
 			return err
 		}
-		tx.logUnseen()
+		tx.logInternal()
 		tx.onApplied(func(uint64) error {
 			for _, k := range gone {
 				db.tables.Names.Forget(k)

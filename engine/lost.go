@@ -328,7 +328,7 @@ func (db *DB) diedByRecord(v layout.Version) bool {
 
 // place gives versions new documents.
 func (tx *Tx) place(ctx context.Context, versions []layout.Version) error {
-	tx.logUnseen()
+	tx.logInternal()
 	for _, v := range versions {
 		row := doctable.Row{Version: v}
 		rec, err := tx.state.Record(v)

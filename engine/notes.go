@@ -263,7 +263,7 @@ func (db *DB) numberNotes(ctx context.Context) error {
 	slices.SortFunc(bare, func(a, b records.Live) int { return cmp.Compare(a.Seq, b.Seq) })
 	for part := range slices.Chunk(bare, recoverBatch) {
 		err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
-			tx.logUnseen()
+			tx.logInternal()
 			for _, l := range part {
 				rec, err := tx.state.Record(l.Version)
 				if err == nil && state.IsNote(rec) {

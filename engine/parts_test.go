@@ -249,8 +249,11 @@ func TestPartKinds(t *testing.T) {
 	for _, k := range fixedKeys(t).Kinds() {
 		kinds[k] = "memories"
 	}
-	for op := layout.LogAdd; op <= layout.LogMove; op++ {
+	for op := layout.LogAdd; op <= layout.LogInternal; op++ {
 		ops[part.Op(op)] = "memories"
+	}
+	if _, own := ops[part.OpInternal]; !own || part.OpInternal != part.Op(layout.LogInternal) {
+		t.Errorf("the code %d of a part is not %d of the memories", part.OpInternal, layout.LogInternal)
 	}
 	ops[part.Op(layout.LogFold)], ops[part.Op(layout.LogEvict)] = "memories", "memories"
 	for _, p := range newParts(policy.NewPart()) {

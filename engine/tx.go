@@ -522,11 +522,10 @@ func (tx *Tx) change() uint32 {
 	return tx.changes - 1
 }
 
-// logUnseen logs a commit whose keys no reader of the log asks for: it stands there as a move of
-// no chunk, which readers of every version pass over.
-func (tx *Tx) logUnseen() {
+// logInternal logs a commit whose keys no reader of the log asks for.
+func (tx *Tx) logInternal() {
 	tx.change()
-	tx.log = append(tx.log, byte(layout.LogMove), 0)
+	tx.log = append(tx.log, byte(layout.LogInternal))
 }
 
 // logRecord tells what the commit did. docs/format/log.md describes it.

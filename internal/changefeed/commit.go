@@ -116,7 +116,7 @@ func (c *commit) own(number uint32, ch *layout.LoggedChange) {
 			c.steps = append(c.steps, step{op: wal.OpAccess, owner: a.Owner, seq: a.Seq, access: a})
 		}
 		return
-	default: // a move changes nothing that a reader sees
+	default: // LogMove and LogInternal change nothing that a reader sees
 		return
 	}
 	c.steps = append(c.steps, one)

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -22,10 +21,9 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestMain lets the test binary be the program itself, for tests that need a
 // process.
@@ -929,19 +927,26 @@ func TestHelp(t *testing.T) {
 		if verb == "" {
 			file = filepath.Join("testdata", "help", "memdbctl.txt")
 		}
-		if *update {
-			if err := os.WriteFile(file, []byte(r.out), 0o600); err != nil {
-				t.Fatal(err)
-			}
+		golden.Text(t, file, r.out)
+	}
+}
+
+// TestCommandsPage compares the table of docs/cli.md with the commands.
+func TestCommandsPage(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| command | |\n|---|---|\n")
+	var add func(c *cobra.Command)
+	add = func(c *cobra.Command) {
+		if c.HasParent() && !namesVerbs(c) {
+			use := strings.TrimPrefix(strings.TrimSuffix(c.UseLine(), " [flags]"), "memdbctl ")
+			fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(use, "|", `\|`), c.Short)
 		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := r.out; got != strings.ReplaceAll(string(want), "\r\n", "\n") {
-			t.Errorf("help %s:\n%s\nwant\n%s", verb, got, want)
+		for _, below := range c.Commands() {
+			add(below)
 		}
 	}
+	add((&app{}).root())
+	golden.Table(t, filepath.Join("..", "..", "docs", "cli.md"), "commands", b.String())
 }
 
 // commands are the program's own verbs.

@@ -3,36 +3,49 @@ package daemon
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
 	"github.com/seed-7aedc3ff/memdb/internal/golden"
 	"github.com/seed-7aedc3ff/memdb/services/config"
 	"github.com/seed-7aedc3ff/memdb/services/server"
+	"github.com/seed-7aedc3ff/memdb/services/server/native"
 )
 
 // TestSecurityPage compares the tables of docs/security.md with the table of commands and the routes.
 func TestSecurityPage(t *testing.T) {
-	path := filepath.Join("..", "..", "docs", "security.md")
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(b)
-	for name, table := range map[string]string{"commands": commandsTable(), "routes": routesTable()} {
-		begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
-		before, rest, found := strings.Cut(page, begin)
-		_, after, ended := strings.Cut(rest, end)
-		if !found || !ended {
-			t.Fatalf("%s has no lines %q and %q", path, begin, end)
+	golden.Table(t, filepath.Join("..", "..", "docs", "security.md"), "commands", commandsTable())
+	golden.Table(t, filepath.Join("..", "..", "docs", "security.md"), "routes", routesTable())
+}
+
+// TestRoutesPage compares the table of docs/server/rest.md with the routes and the operations.
+func TestRoutesPage(t *testing.T) {
+	commands := map[string]string{}
+	for _, of := range api.All() {
+		op := of.Describe()
+		name, of := op.Name, cli.Rights()
+		for words := strings.Fields(name); of[name] == 0 && len(words) > 0 && !strings.Contains(name, " --"); words = words[:len(words)-1] {
+			name = strings.Join(words, " ")
 		}
-		page = before + begin + table + end + after
+		if of[name] != cli.Anyone { // a command above others runs nothing itself
+			commands[op.Route] = "`" + name + "`"
+		}
 	}
-	golden.Text(t, path, page)
+	var b strings.Builder
+	tag := ""
+	for _, r := range native.New().Routes {
+		if r.Doc.Tag != tag {
+			tag = r.Doc.Tag
+			fmt.Fprintf(&b, "| **%s** | | |\n", tag)
+		}
+		at := strings.Replace(r.Pattern, " /memdb/v1", " ", 1)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", at, r.Doc.Summary, commands[at])
+	}
+	golden.Table(t, filepath.Join("..", "..", "docs", "server", "rest.md"), "routes", "| route | | command |\n|---|---|---|\n"+b.String())
 }
 
 func commandsTable() string {

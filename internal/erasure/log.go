@@ -22,7 +22,7 @@ import (
 // uvarint, v a varint, b a byte, i 8 bytes, f 16 bytes, t a string, j a JSON value, r a run, and a
 // list in parentheses, behind its length. An operation may have several forms.
 var logForms = map[byte][]string{
-	1: {"osu"}, 2: {"osuuu"}, 3: {"osuu"}, 4: {"u"}, 5: {"(osuv)"}, 8: {""}, 9: {"osu"}, 10: {""}, 11: {"(u)"},
+	1: {"osu"}, 2: {"osuuu"}, 3: {"osuu"}, 4: {"u"}, 5: {"(osuv)"}, 8: {""}, 9: {"osu"}, 10: {""}, 11: {"(u)"}, 12: {""},
 	43: {"(osuvvu)"}, 44: {"ubu(u)"}, 47: {"(u)(u)"}, 48: {""},
 	6: {"ott"}, 7: {"ot"}, 15: {"o"}, 16: {"o"},
 	20: {"ouhj", "ouh"}, 21: {"ouuuu"}, 22: {"ouuuu"}, 23: {"ouuu"}, 24: {"ouuu", "ou"}, 25: {"o"},

@@ -108,6 +108,18 @@ func Text(t *testing.T, path, got string) {
 	}
 }
 
+// Table holds a table to the one that a page has between the lines "<!-- NAME -->" and "<!-- end of NAME -->".
+func Table(t *testing.T, path, name, table string) {
+	t.Helper()
+	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
+	before, rest, found := strings.Cut(read(t, path), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no lines %q and %q", path, begin, end)
+	}
+	Text(t, path, before+begin+table+end+after)
+}
+
 func read(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)

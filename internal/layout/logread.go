@@ -121,7 +121,7 @@ func (l *LogReader) Own(op LogOp) (ch LoggedChange, own bool, err error) {
 		for range c.Count() {
 			ch.Owners = append(ch.Owners, c.Uint32())
 		}
-	case LogReset, LogSpace, LogErased:
+	case LogReset, LogSpace, LogInternal, LogErased:
 	default:
 		return ch, false, nil
 	}

@@ -21,10 +21,11 @@ const (
 	LogRange  LogOp = 4 // change, of a DeathRange
 	LogTouch  LogOp = 5 // number of memories, then owner, seq, count, last for each
 	// 6 and 7 are those of entries, a part.
-	LogReset LogOp = 8  // none: everything before it is gone
-	LogPast  LogOp = 9  // owner, seq, change: an import brought a version that was superseded already
-	LogSpace LogOp = 10 // none: a vector space got the next number, or spaces have other names; what they are stands under their names
-	LogMove  LogOp = 11 // number of chunks, then each: their documents have numbers in another chunk now; of none: nothing that a reader of the log asks for
+	LogReset    LogOp = 8  // none: everything before it is gone
+	LogPast     LogOp = 9  // owner, seq, change: an import brought a version that was superseded already
+	LogSpace    LogOp = 10 // none: a vector space got the next number, or spaces have other names; what they are stands under their names
+	LogMove     LogOp = 11 // number of chunks, then each: their documents have numbers in another chunk now
+	LogInternal LogOp = 12 // none: keys that no reader of the log asks for; layouts before 8, and early databases of 8, have a LogMove of no chunk
 	// 41 and 42 are those of policies, a part.
 	LogFold  LogOp = 43 // number of memories, then owner, seq, count, last, debt, folded for each
 	LogEvict LogOp = 44 // change, of a DeathRange; reason (1 byte), policy, number of memories, the Seq of each as the difference from the one before

@@ -64,6 +64,9 @@ type Kind byte
 // Op is the code of a change in the log.
 type Op byte
 
+// OpInternal is the operation of a change that no reader of the log asks for. It has no body.
+const OpInternal Op = 12
+
 // Loader is a part that holds something in RAM.
 type Loader interface {
 	// Load fills the RAM of the part from its keys, when the database is opened.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 )
 
@@ -96,7 +95,7 @@ func Put(t part.Tx, k Key, r *Record) error {
 	if err := t.Need(doing, 256+len(r.Answer)); err != nil {
 		return err
 	}
-	logNothing(t)
+	t.Log(part.OpInternal, nil)
 	if err := remove(t, k); err != nil {
 		return err
 	}
@@ -126,9 +125,3 @@ func remove(t part.Tx, k Key) error {
 	}
 	return nil
 }
-
-// unlogged is the code under which the log passes over a change: a move of no chunk.
-const unlogged = part.Op(layout.LogMove)
-
-// logNothing logs a change that readers of the log see nothing of.
-func logNothing(t part.Tx) { t.Log(unlogged, []byte{0}) }

@@ -69,7 +69,7 @@ func Forget(t part.Tx, owner uint32) error {
 			err = t.NeedToFree("forget the answers of an owner", len(lower))
 		}
 		if err == nil && some {
-			logNothing(t)
+			t.Log(part.OpInternal, nil)
 			err = t.DeleteRange(lower, layout.PrefixEnd(lower))
 		}
 		if err != nil {
@@ -128,7 +128,7 @@ func expiredRecords(v part.View) (due []place, err error) {
 
 // removeAll removes records, and the keys of those that were replaced since.
 func removeAll(t part.Tx, due []place) error {
-	logNothing(t)
+	t.Log(part.OpInternal, nil)
 	for _, p := range due {
 		if err := t.NeedToFree(doingRemove, 128); err != nil {
 			return err
