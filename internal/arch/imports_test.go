@@ -77,7 +77,7 @@ var law = map[string]row{
 
 	"examples/assistant": {floor: topmost, only: []string{"engine", "filter", "memory", "policy", "scope", "services/config", "services/facts", "services/llm", "sessions"}},
 
-	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics", "memory"}},
+	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics", "memory", "services/server", "services/server/native"}},
 	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,9 +43,9 @@ func (v *clusterVerbs) dialect() *server.Dialect {
 
 // run runs a verb.
 func (v *clusterVerbs) run(c *server.Call) error {
-	if !strings.EqualFold(c.R.Header.Get("Upgrade"), beside.Protocol) {
+	if why := beside.Refuses(c.R); why != "" {
 		c.W.Header().Set("Upgrade", beside.Protocol)
-		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "memdbctl asks here, with --db http://HOST:PORT")
+		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "%s", why)
 	}
 	v.running.Add(1)
 	defer v.running.Done()
