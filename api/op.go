@@ -2,11 +2,14 @@ package api
 
 import (
 	"context"
+	"errors"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // Access is what an operation does to the database.
@@ -124,10 +127,19 @@ func (e *End) Limited(of *ListEnd) error {
 		return nil
 	}
 	if of.Count == 0 {
-		return invalid("query the graph", "it ended at its limit of "+e.Plan.Limit+", before it found anything", "raise max_nodes or max_edges, or ask for less")
+		return invalid("query the graph", atLimit+e.Plan.Limit+", before it found anything", "raise max_nodes or max_edges, or ask for less")
 	}
 	of.Limit, of.Entities, of.Relations = e.Plan.Limit, e.Plan.Nodes, e.Plan.Edges
 	return nil
+}
+
+// atLimit begins why a query found nothing.
+const atLimit = "it ended at its limit of "
+
+// IsLimited reports whether an error is of a query that ended before it found anything, here or on a server.
+func IsLimited(err error) bool {
+	own, ok := errors.AsType[*memory.Error](err)
+	return ok && errors.Is(own.Kind, memory.ErrInvalid) && strings.HasPrefix(own.Why, atLimit)
 }
 
 // Fields are the fields of a request.

@@ -20,6 +20,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/api"
@@ -32,6 +33,8 @@ type Options struct {
 	Key string
 	// TLS has the certificates that vouch for the server. nil: those of the system do.
 	TLS *tls.Config
+	// Name is what errors call the server. Empty: the server at its address.
+	Name string
 	// Dial connects to the server, as to a Unix socket. nil: the network of the address.
 	Dial func(ctx context.Context) (net.Conn, error)
 }
@@ -42,6 +45,7 @@ const MaxReply = 64 << 20
 // A Client sends requests to one server. Several goroutines may use it at once.
 type Client struct {
 	address string
+	name    string
 	key     string
 	http    *http.Client
 }
@@ -66,7 +70,10 @@ func New(address string, o *Options) (*Client, error) {
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }
 	}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the key is for this server
-	return &Client{address: strings.TrimSuffix(address, "/"), key: o.Key, http: &http.Client{Transport: t, CheckRedirect: stay}}, nil
+	return &Client{
+		address: strings.TrimSuffix(address, "/"), name: cmp.Or(o.Name, "the server at "+address), key: o.Key,
+		http: &http.Client{Transport: t, CheckRedirect: stay},
+	}, nil
 }
 
 // Close closes the connections that no request uses.
@@ -230,10 +237,12 @@ func (c *Client) unreached(ctx context.Context, err error) error {
 	if of, ok := errors.AsType[*url.Error](err); ok { // it has the whole address of the request
 		err = of.Err
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = &NoAnswerError{}
+	for _, ended := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, ended) {
+			return &memory.Error{Kind: memory.ErrFailed, What: "ask " + c.name, Why: "there is no answer", Cause: &NoAnswerError{}, Do: "look whether it was done, and try again"}
+		}
 	}
-	return &memory.Error{Kind: memory.ErrFailed, What: "reach the server at " + c.address, Why: "it is not reached", Cause: err, Do: "see that memdbd listens there"}
+	return &memory.Error{Kind: memory.ErrFailed, What: "reach " + c.name, Why: "it is not reached", Cause: err, Do: "see that memdbd listens there"}
 }
 
 // A NoAnswerError is that the server has ended the connection without an answer. Whether it did what was asked is not
@@ -244,7 +253,7 @@ type NoAnswerError struct{}
 func (*NoAnswerError) Error() string { return "it ended the connection without an answer" }
 
 func (c *Client) unread(err error) error {
-	return &memory.Error{Kind: memory.ErrFailed, What: "read the answer of " + c.address, Why: "it cannot be used", Cause: err, Do: "look whether it was done, and try again"}
+	return &memory.Error{Kind: memory.ErrFailed, What: "read the answer of " + c.name, Why: "it cannot be used", Cause: err, Do: "look whether it was done, and try again"}
 }
 
 // bounded reads a reply.
@@ -291,20 +300,23 @@ func (c *Client) refusal(reply *http.Response) error {
 		if to := reply.Header.Get("Location"); to != "" {
 			why = "it sends its clients to " + to
 		}
-		return &Refusal{Status: reply.StatusCode, Err: &memory.Error{Kind: memory.ErrFailed, What: "ask the server at " + c.address, Why: why}}
+		return &Refusal{Status: reply.StatusCode, Err: &memory.Error{Kind: memory.ErrFailed, What: "ask " + c.name, Why: why}}
 	}
 	return c.refused(reply.StatusCode, &told)
 }
 
 // refused makes an error of what a server says. The text of an error of the database stays as it is.
 func (c *Client) refused(status int, told *errorReply) *Refusal {
-	e := &memory.Error{What: "ask the server at " + c.address, Why: told.Error.Message}
+	e := &memory.Error{What: "ask " + c.name, Why: told.Error.Message}
 	for _, f := range api.Faults {
 		if f.Code != told.Error.Code {
 			continue
 		}
-		e.Kind = f.Kind
-		if what, why, ok := strings.Cut(told.Error.Message, ": "); ok {
+		what, why, ok := strings.Cut(told.Error.Message, ": ")
+		if e.Kind = f.Kind; !ok && status == http.StatusNotFound {
+			e.Kind, e.Do = nil, "see that memdbd listens there" // it is no error of a database
+		}
+		if ok {
 			e.What, e.Why = what, why
 			if i := strings.LastIndex(why, "; "); i >= 0 {
 				e.Why, e.Do = why[:i], why[i+2:]

@@ -67,8 +67,8 @@ func TestAnswers(t *testing.T) {
 		{"a page", "<html>", "ask the server at ADDRESS: what answers is no server of memdb: 502 Bad Gateway", 502, memory.ErrFailed},
 		{"no key", `{"error":{"code":"unauthorized","message":"the request needs a key"}}`, "ask the server at ADDRESS: the request needs a key", 401, memory.ErrFailed},
 		{"a wrong request", `{"error":{"code":"one_shard","message":"name the user"}}`, "ask the server at ADDRESS: name the user", 400, memory.ErrInvalid},
-		{"no JSON", "ok", "read the answer of ADDRESS: it cannot be used: invalid character 'o' looking for beginning of value; look whether it was done, and try again", 200, memory.ErrFailed},
-		{"too much", strings.Repeat(" ", MaxReply+1), fmt.Sprintf("read the answer of ADDRESS: it cannot be used: it has more than %d bytes; look whether it was done, and try again", MaxReply), 200, memory.ErrFailed},
+		{"no JSON", "ok", "read the answer of the server at ADDRESS: it cannot be used: invalid character 'o' looking for beginning of value; look whether it was done, and try again", 200, memory.ErrFailed},
+		{"too much", strings.Repeat(" ", MaxReply+1), fmt.Sprintf("read the answer of the server at ADDRESS: it cannot be used: it has more than %d bytes; look whether it was done, and try again", MaxReply), 200, memory.ErrFailed},
 	} {
 		t.Run(a.name, func(t *testing.T) {
 			c := asks(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -77,7 +77,7 @@ func TestAnswers(t *testing.T) {
 			})
 			_, err := Do(t.Context(), c, api.KVGet, &api.KVKey{Key: "k"}, nil)
 			own, ok := errors.AsType[*memory.Error](err)
-			if want := strings.ReplaceAll(a.want, "ADDRESS", c.address); !ok || own.Kind == nil || err.Error() != want {
+			if want := strings.ReplaceAll(a.want, "ADDRESS", c.address+"/"); !ok || own.Kind == nil || err.Error() != want {
 				t.Errorf("%v, want %s", err, want)
 			} else if !errors.Is(err, a.kind) {
 				t.Errorf("%v is no %v", err, a.kind)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"hash"
 	"io"
 	"slices"
@@ -84,11 +85,25 @@ func (a *app) once(ctx context.Context, db *engine.DB, fn func(*engine.DB) error
 	}
 	if a.attempt.Repeated() {
 		if !a.json {
-			a.note("this request was done before; nothing was changed")
+			a.noteRepeated()
 		}
 		printed = exchange.Repeated(printed)
 	}
 	_, err = out.Write(printed)
+	return err
+}
+
+// noteRepeated says that a request was done before.
+func (a *app) noteRepeated() { a.note("this request was done before; nothing was changed") }
+
+// printRepeated prints the reply to a request that was done before.
+func (a *app) printRepeated(v any) error {
+	out, b := a.stdout, bytes.Buffer{}
+	a.stdout = bufio.NewWriter(&b)
+	err := errors.Join(a.printJSON(v), a.stdout.Flush())
+	if a.stdout = out; err == nil {
+		_, err = out.Write(exchange.Repeated(b.Bytes()))
+	}
 	return err
 }
 

@@ -2,16 +2,13 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
-	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // help is what the help of a command says beside what its operation does.
@@ -22,6 +19,8 @@ type shown[Q, R any] struct {
 	help
 	// show shows the reply to people.
 	show func(q *Q, r R)
+	// refuse is the error that a reply is for a command. nil: none.
+	refuse func(q *Q, r R) error
 	// end is what follows, and may fail. nil: nothing.
 	end func(r R) error
 }
@@ -29,14 +28,22 @@ type shown[Q, R any] struct {
 // opCmd is the command of an operation.
 func opCmd[Q, R any](a *app, op *api.Op[Q, R], s shown[Q, R]) *cobra.Command {
 	q := new(Q)
-	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
-		r, err := op.Run(ctx, db, q)
+	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, c *caller) error {
+		r, err := runOp(ctx, c, op, q)
+		if err == nil && s.refuse != nil {
+			err = s.refuse(q, r)
+		}
 		switch {
 		case err != nil:
 			return err
+		case a.json && c.details.Repeated:
+			err = a.printRepeated(r)
 		case a.json:
 			err = a.printJSON(r)
 		default:
+			if c.details.Repeated {
+				a.noteRepeated()
+			}
 			s.show(q, r)
 		}
 		if err == nil && s.end != nil {
@@ -60,14 +67,14 @@ type listShown[Q, L any] struct {
 // listCmd is the command of an operation that answers a list.
 func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Command {
 	q := new(Q)
-	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
+	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, c *caller) error {
 		if of, ok := any(q).(api.Shortened); ok {
 			of.BriefOf().Bare = !a.json
 		}
 		t := a.rows(s.columns(q)...)
 		var last L
 		found := 0
-		end, err := op.Run(ctx, db, q, func(l L) error {
+		end, err := runList(ctx, c, op, q, func(l L) error {
 			found++
 			last = l
 			rows := [][]any{nil}
@@ -83,6 +90,9 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 			}
 			return nil
 		})
+		if api.IsLimited(err) {
+			return &exitError{exitFailed, err} // the command line is right
+		}
 		if err != nil {
 			return err
 		}
@@ -90,7 +100,7 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 			return err
 		}
 		if end.Next == "" {
-			return a.noteLimit(end.Plan, found)
+			return a.noteLimit(&end, found)
 		}
 		if s.cursor != nil {
 			end.Next = s.cursor(last)
@@ -101,16 +111,16 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 
 // noteLimit says what ended a query of a graph before it was through, other than its own limit. It is an
 // error where the query had found nothing by then.
-func (a *app) noteLimit(p graph.Plan, found int) error {
-	if p.Limit == "" || p.Limit == "results" {
+func (a *app) noteLimit(e *api.End, found int) error {
+	of := api.ListEnd{Count: found}
+	if err := e.Limited(&of); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if of.Limit == "" || of.Limit == "results" {
 		return nil
 	}
-	after := fmt.Sprintf("at its limit of %s, after %s and %s", p.Limit,
-		count(p.Nodes, "entity", "entities"), count(p.Edges, "relation", "relations"))
-	if found == 0 {
-		return fmt.Errorf("the query ended %s, before it found anything; raise --max-nodes or --max-edges, or ask for less", after)
-	}
-	a.note("there is more: the query ended %s", after)
+	a.note("there is more: the query ended at its limit of %s, after %s and %s", of.Limit,
+		count(of.Entities, "entity", "entities"), count(of.Relations, "relation", "relations"))
 	return nil
 }
 
@@ -121,7 +131,7 @@ func columns[Q any](names ...string) func(*Q) []string {
 
 // operation is a command that sets the fields of a request from its flags and arguments, and runs an operation on the
 // database.
-func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, run func(ctx context.Context, db *engine.DB) error) *cobra.Command {
+func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, run func(ctx context.Context, c *caller) error) *cobra.Command {
 	b := &binding{a: a, q: q}
 	use := []string{op.Name[strings.LastIndexByte(op.Name, ' ')+1:]}
 	for i := range fields {
@@ -133,6 +143,7 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 	}
 	cmd := newCmd("", strings.Join(use, " "), op.Summary, h.example)
 	cmd.Long = h.long
+	cmd.Annotations = map[string]string{askable: "yes"}
 	b.cmd = cmd
 	for i := range fields {
 		b.bind(&fields[i])
@@ -145,8 +156,18 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 	}
 	cmd.Args = b.checkArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if of, ok := q.(api.Owned); ok && op.Access == api.Creates && *of.OwnerOf() == (api.Owner{}) {
-			return &memory.Error{Kind: memory.ErrScope, What: op.Doing} // before a database is made
+		server, err := a.server(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if of, ok := q.(api.Owned); ok {
+			_, many := q.(api.OwnedByMany)
+			if server == nil && !many && *of.OwnerOf() == (api.Owner{}) {
+				return noOwner(op) // before a database is made
+			}
+			if !many {
+				setNone(cmd, of.OwnerOf())
+			}
 		}
 		if err := b.setArgs(args); err != nil {
 			return err
@@ -156,18 +177,23 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 		}
 		if of, ok := q.(api.Checked); ok {
 			if err := of.Check(); err != nil {
-				return err
+				return named(err, fields)
 			}
 		}
 		ctx := cmd.Context()
-		on := func(db *engine.DB) error { return run(ctx, db) }
+		if server != nil {
+			return named(a.ask(ctx, op, server, run), fields)
+		}
+		on := func(db *engine.DB) error { return run(ctx, &caller{a: a, op: op, db: db}) }
 		switch op.Access {
 		case api.Reads:
-			return a.read(ctx, on)
+			err = a.read(ctx, on)
 		case api.Writes:
-			return a.use(ctx, on)
+			err = a.use(ctx, on)
+		default:
+			err = a.create(ctx, nil, on)
 		}
-		return a.create(ctx, nil, on)
+		return named(err, fields)
 	}
 	return cmd
 }

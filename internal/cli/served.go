@@ -100,6 +100,8 @@ func (a *app) loadConfig(name string) (*config.Config, error) {
 // it was run, with which exit code.
 func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 	switch lone := a.runsAlone(cmd); {
+	case cmd.Annotations[askable] != "":
+		return false, 0, nil
 	case !beside.IsURL(a.dir):
 	case !lone:
 		code, err = a.runOnServer(cmd)

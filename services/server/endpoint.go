@@ -44,6 +44,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request, logs and counts it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if s.o.Shards != nil {
+		r = ofShard(r)
+	}
 	out := &answer{ResponseWriter: w, limit: s.o.Timeout, entry: entry{id: rand.Text(), begun: s.o.Clock()}}
 	// Each request sets both deadlines of its connection, and leaves them: what is read and written
 	// of it when the handler has returned is bounded, too. A recorder of tests has none.

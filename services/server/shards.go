@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/api"
@@ -54,6 +55,27 @@ type Tenant struct {
 // ShardHeader names the shard that a request of an administrator is about, where it is about a
 // whole database: a number.
 const ShardHeader = "Memdb-Shard"
+
+// ShardPath is the path below which a shard of a cluster is as a database of its own, in the place of ShardHeader.
+const ShardPath = "/shards/"
+
+// ofShard is a request for the path below ShardPath and the number of a shard as one with ShardHeader.
+func ofShard(r *http.Request) *http.Request {
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), ShardPath)
+	shard, path, below := strings.Cut(rest, "/")
+	if !ok || !below {
+		return r
+	}
+	at, err := r.URL.Parse("/" + path)
+	if err != nil {
+		return r
+	}
+	at.RawQuery = r.URL.RawQuery
+	of := r.Clone(r.Context())
+	of.URL = at
+	of.Header.Set(ShardHeader, shard)
+	return of
+}
 
 // reach is which shard a call is about.
 type reach struct {
