@@ -1,10 +1,9 @@
 // Package admin lets memdbctl in beside a program that holds a database.
 //
 // A folder is open in one process at a time. Serve has that process listen on a socket in the
-// folder; memdbctl finds it and has its verbs run there, on the database that is open. What a
-// verb reads and writes, its files and its exit code are as if it ran by itself. Whoever may
-// connect may do all that memdbctl can, in every scope: the socket's mode is 0600, and a client of
-// another user than this one and root is sent away.
+// folder, where it answers the requests of memdbd's own interface, and runs the commands of memdbctl
+// that are none of them. Whoever may connect may do all that memdbctl can, in every scope: the socket's
+// mode is 0600, and a client of another user than this one and root is sent away.
 package admin
 
 import (
@@ -13,7 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"math"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,33 +27,43 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/cli"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+	"github.com/seed-7aedc3ff/memdb/services/server/native"
 )
 
-// acceptWait is how long the server waits after a failure to accept a connection.
-const acceptWait = 50 * time.Millisecond
-
 const (
-	// MaxVerbs is how many verbs run at once; others wait.
+	// MaxVerbs is how many commands and requests run at once; others wait, up to longest.
 	MaxVerbs = 64
 	// maxAsking is how many clients may be connected that have not yet said what they want. One
 	// more has the oldest of them sent away, so that idle connections are in nobody's way.
 	maxAsking = 64
+	// askWait is how long a client may take to say what it wants.
+	askWait = 10 * time.Second
+	// longest is how long a request may take, and a client to take each part of an answer.
+	longest = time.Hour
+	// maxBody bounds the body of a request, in bytes, and maxTarget its path and query. Systems bound the
+	// arguments of a process at about as much.
+	maxBody   = 64 << 20
+	maxTarget = 4 << 20
 )
 
-// A Server runs verbs for memdbctl until it is closed.
+// A Server answers memdbctl until it is closed.
 type Server struct {
 	db       *engine.DB
 	dir      string // of the database
 	path     string // of the socket
 	temp     string // the folder made for it, empty for none
 	listener net.Listener
+	http     *http.Server
 	ctx      context.Context
 	cancel   context.CancelFunc
-	verbs    sync.WaitGroup
-	slots    chan struct{}
-	asking   struct {
-		mu    sync.Mutex
-		conns []*beside.Conn // in the order of their coming
+	serving  sync.WaitGroup
+	slots    chan struct{} // of commands
+	mu       struct {
+		sync.Mutex
+		asking  []net.Conn // in the order of their coming
+		closed  bool
+		running sync.WaitGroup // none is added once it is closed
 	}
 	once sync.Once
 }
@@ -81,8 +93,68 @@ func Serve(db *engine.DB, path string) (*Server, error) {
 		return nil, &memory.Error{Kind: memory.ErrFailed, What: doing, Cause: err, Do: "see who may write in " + filepath.Dir(s.path) + ", or give another path"}
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.verbs.Go(s.accept)
+	s.http = s.server()
+	s.serving.Go(func() { _ = s.http.Serve(beside.Trusting(s.listener)) }) // until Close
 	return s, nil
+}
+
+// connKey is the key of the connection in the context of a request.
+type connKey struct{}
+
+// server has the native dialect for an administrator, and commands.
+func (s *Server) server() *http.Server {
+	of := server.New(s.db, server.Options{
+		MaxConcurrent: 2 * MaxVerbs, MaxStreams: 2 * (MaxVerbs + maxAsking), // one client may have half
+		Wait: longest, Timeout: longest, MaxBody: maxBody, MaxWork: math.MaxInt64, Clock: s.db.Now,
+	})
+	of.Mount(native.New())
+	of.Mount(&server.Dialect{
+		Name: "memdbctl", Prefixes: []string{beside.Path},
+		Routes: []server.Route{{Pattern: "POST " + beside.Path, Stream: true, Handle: s.command}},
+	})
+	return &http.Server{
+		Handler: s.counted(of.Handler()), ReadHeaderTimeout: askWait, IdleTimeout: askWait, MaxHeaderBytes: maxTarget,
+		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnState: func(c net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew, http.StateIdle:
+				s.begin(c)
+			case http.StateClosed, http.StateHijacked:
+				s.asked(c)
+			}
+		},
+	}
+}
+
+// counted has Close wait for the requests that run, and end them.
+func (s *Server) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.asked(connOf(r))
+		if !s.enter() {
+			return
+		}
+		defer s.mu.running.Done()
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(s.ctx, cancel)()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func connOf(r *http.Request) net.Conn {
+	c, _ := r.Context().Value(connKey{}).(net.Conn)
+	return c
+}
+
+// enter counts a request, unless the server is closed.
+func (s *Server) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.mu.closed {
+		s.mu.running.Add(1)
+	}
+	return !s.mu.closed
 }
 
 // listen makes the socket.
@@ -149,60 +221,45 @@ func listenPrivately(path string) (net.Listener, error) {
 // Path is where the socket lies.
 func (s *Server) Path() string { return s.path }
 
-// accept answers those who connect.
-func (s *Server) accept() {
-	for {
-		c, err := s.listener.Accept()
-		if err != nil {
-			if s.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return
-			}
-			select { // as when the process has no file descriptor left
-			case <-s.ctx.Done():
-			case <-time.After(acceptWait):
-			}
-			continue
-		}
-		s.verbs.Go(func() {
-			defer context.AfterFunc(s.ctx, func() { _ = c.Close() })()
-			s.serve(&beside.Conn{Conn: c})
-		})
-	}
-}
-
-// serve answers one client. What fails is a client that is gone, or none of ours: nobody is left
+// command runs a command of memdbctl. Its errors are those of a client that is gone, or none of ours: nobody is left
 // to be told.
-func (s *Server) serve(c *beside.Conn) {
-	if c.Trust() != nil {
-		_ = c.Close()
-		return
+func (s *Server) command(c *server.Call) error {
+	if why := beside.Refuses(c.R); why != "" {
+		c.W.Header().Set("Upgrade", beside.Protocol)
+		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "%s", why)
 	}
-	s.begin(c)
-	r, err := c.Ask()
-	s.asked(c)
+	conn, err := beside.Accept(c.W)
 	if err != nil {
-		_ = c.Close()
-		return
+		return err
 	}
-	_ = c.Serve(s.ctx, r, s.run)
+	defer context.AfterFunc(s.ctx, func() { _ = conn.Close() })()
+	s.begin(conn)
+	r, err := conn.Ask()
+	s.asked(conn)
+	if err != nil {
+		_ = conn.Close()
+		return nil
+	}
+	_ = conn.Serve(c.Context(), r, s.run)
+	return nil
 }
 
 // begin notes a client that has not yet asked, and sends the oldest of too many away.
-func (s *Server) begin(c *beside.Conn) {
-	s.asking.mu.Lock()
-	defer s.asking.mu.Unlock()
-	if len(s.asking.conns) == maxAsking {
-		_ = s.asking.conns[0].Close() // which its Ask notices
-		s.asking.conns = slices.Delete(s.asking.conns, 0, 1)
+func (s *Server) begin(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.mu.asking) == maxAsking {
+		_ = s.mu.asking[0].Close() // which whoever reads of it notices
+		s.mu.asking = slices.Delete(s.mu.asking, 0, 1)
 	}
-	s.asking.conns = append(s.asking.conns, c)
+	s.mu.asking = append(s.mu.asking, c)
 }
 
 // asked is the end of what begin began.
-func (s *Server) asked(c *beside.Conn) {
-	s.asking.mu.Lock()
-	defer s.asking.mu.Unlock()
-	s.asking.conns = slices.DeleteFunc(s.asking.conns, func(other *beside.Conn) bool { return other == c })
+func (s *Server) asked(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.asking = slices.DeleteFunc(s.mu.asking, func(other net.Conn) bool { return other == c })
 }
 
 // run runs a verb when its turn has come. One that panics harms nobody else.
@@ -221,14 +278,18 @@ func (s *Server) run(ctx context.Context, client *beside.Session) (code int) {
 	return code
 }
 
-// Close ends the verbs that run, removes the socket, and waits for both. It may be called again.
+// Close ends the requests that run, removes the socket, and waits for both. It may be called again.
 func (s *Server) Close() (err error) {
 	s.once.Do(func() {
 		s.cancel()
-		if err = s.listener.Close(); errors.Is(err, net.ErrClosed) {
+		s.mu.Lock()
+		s.mu.closed = true
+		s.mu.Unlock()
+		if err = s.http.Close(); errors.Is(err, net.ErrClosed) {
 			err = nil
 		}
-		s.verbs.Wait()
+		s.serving.Wait()
+		s.mu.running.Wait()
 		s.remove()
 	})
 	return err

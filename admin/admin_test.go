@@ -484,3 +484,53 @@ func TestArchiveBeside(t *testing.T) {
 		}
 	}
 }
+
+// TestOldClient: a memdbctl of 0.3, which begins with a frame, is told in one sentence which memdb holds the database.
+func TestOldClient(t *testing.T) {
+	p := serve(t)
+	const asked = `{"args":["list","--agent","a"],"dir":"/"}` // as memdbctl 0.3 sends it
+	c, err := net.Dial("unix", p.server.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "V"+string([]byte{byte(len(asked)), 0, 0, 0})+asked); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(c)
+	if err != nil || len(got) < 11 {
+		t.Fatalf("%q, %v", got, err)
+	}
+	said, exit := string(got[5:len(got)-6]), string(got[len(got)-6:])
+	if got[0] != 'E' || int(got[1]) != len(said) || exit != "X\x01\x00\x00\x00\x01" || !strings.HasPrefix(said, "memdbctl: the program that holds the database has memdb ") || strings.Count(said, "\n") != 1 {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestOldProgram: memdbctl beside a program with memdb 0.3, which ends a connection that begins with no frame, says so in
+// one sentence.
+func TestOldProgram(t *testing.T) {
+	p := &place{T: t, dir: filepath.Join(t.TempDir(), "db"), work: t.TempDir()}
+	p.ok("", "kv", "put", "k", "1", "--agent", "a")
+	l, err := net.Listen("unix", filepath.Join(p.dir, "memdb.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.ReadFull(c, make([]byte, 5))
+			_ = c.Close()
+		}
+	}()
+	for _, verb := range [][]string{{"list", "--agent", "a"}, {"kv", "get", "k", "--agent", "a"}, {"mcp", "--agent", "a"}} {
+		out, errs, code := p.run("", verb...)
+		if code != 1 || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "memdb 0.3 or earlier") || !strings.Contains(errs, "use the memdbctl of its version") {
+			t.Errorf("%v: exit %d, %q, %q", verb, code, out, errs)
+		}
+	}
+}

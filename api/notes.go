@@ -195,10 +195,10 @@ type NoteSearchRequest struct {
 	AsOf
 }
 
-// NoteSearch ranks notes and archives; its route is the route of NoteList.
+// NoteSearch ranks notes and archives, as NoteList with a query.
 var NoteSearch = &List[NoteSearchRequest, notes.Line]{
 	Operation: Operation{Name: "note search", Summary: "Rank notes and archives by BM25 over their content and name", Doing: "list notes"},
-	Run: func(ctx context.Context, db *engine.DB, q *NoteSearchRequest, yield func(notes.Line) error) (End, error) {
-		return NoteList.Run(ctx, db, &NoteListRequest{q.Owner, &q.Query, &q.Limit, q.AsOf}, yield)
+	As: func(q *NoteSearchRequest) Call[ListRun[notes.Line]] {
+		return NoteList.Call(&NoteListRequest{q.Owner, &q.Query, &q.Limit, q.AsOf})
 	},
 }

@@ -13,6 +13,8 @@ import (
 type Owner struct {
 	User  string `query:"user" unit:"user" help:"ID of the user who owns it"`
 	Agent string `query:"agent" unit:"agent" help:"ID of the agent that owns it"`
+	// NoUser and NoAgent have a client say that there is none, where it is left to the key of the request otherwise.
+	NoUser, NoAgent bool
 }
 
 // OwnerOf implements Owned.

@@ -137,14 +137,14 @@ func (q *SessionOpenRequest) byChannel() *SessionOpenChannelRequest {
 	return &SessionOpenChannelRequest{q.Owner, ChannelName{q.Channel}}
 }
 
-// SessionOpen opens a session. SessionOpenNamed and SessionOpenChannel have its routes.
+// SessionOpen opens a session, as SessionOpenNamed or SessionOpenChannel.
 var SessionOpen = &Op[SessionOpenRequest, sessions.SessionLine]{
 	Operation: Operation{Name: "session open", Summary: "Open a session, or create it", Doing: "open a session", Access: Creates},
-	Run: func(ctx context.Context, db *engine.DB, q *SessionOpenRequest) (sessions.SessionLine, error) {
+	As: func(q *SessionOpenRequest) Call[OpRun[sessions.SessionLine]] {
 		if q.Run == "" {
-			return SessionOpenChannel.Run(ctx, db, q.byChannel())
+			return SessionOpenChannel.Call(q.byChannel())
 		}
-		return SessionOpenNamed.Run(ctx, db, &SessionOpenNamedRequest{Session{q.Owner, q.Run}, q.Channel})
+		return SessionOpenNamed.Call(&SessionOpenNamedRequest{Session{q.Owner, q.Run}, q.Channel})
 	},
 }
 

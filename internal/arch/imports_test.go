@@ -36,6 +36,7 @@ const (
 	serving                   // what every dialect of a server needs
 	shared                    // what several dialects stand on
 	spoken                    // one dialect of a server each
+	clients                   // what asks a server
 	verbs                     // what a program can be told to do
 	doors                     // where others come in
 	daemons                   // what a program that serves consists of
@@ -76,11 +77,13 @@ var law = map[string]row{
 
 	"examples/assistant": {floor: topmost, only: []string{"engine", "filter", "memory", "policy", "scope", "services/config", "services/facts", "services/llm", "sessions"}},
 
-	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics", "memory"}},
+	"admin":           {floor: doors, only: []string{"engine", "internal/beside", "internal/cli", "internal/panics", "memory", "services/server", "services/server/native"}},
 	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
 	"api": {floor: operations, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/rawjson", "internal/scalar", "memory", "notes", "policy", "scope", "sessions", "usage"}},
+
+	"api/client": {floor: clients, only: []string{"api", "apikeys", "engine", "entries", "graph", "memory", "services/server", "services/server/native"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"apikeys", "engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
@@ -157,19 +160,19 @@ var law = map[string]row{
 	"services/cluster/jetstream":       {floor: configured, only: []string{"engine", "internal/clock", "internal/fault", "internal/panics", "internal/retry", "memory", "scope", "services/cluster"}, outside: []string{"github.com/nats-io"}},
 	"services/cluster/jetstream/bench": {floor: topmost, outside: []string{"*"}},
 
-	"services/server":      {floor: serving, only: []string{"apikeys", "engine", "exchange", "filter", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts", "usage"}, outside: []string{"golang.org/x/time"}},
+	"services/server":      {floor: serving, only: []string{"api", "apikeys", "engine", "exchange", "filter", "internal/fault", "internal/fsys", "internal/fsys/crashfs", "internal/panics", "internal/testdb", "memory", "metrics", "scope", "services/facts", "usage"}, outside: []string{"golang.org/x/time"}},
 	"services/server/tree": {floor: shared, only: []string{"engine", "entries", "exchange/products", "filter", "internal/realdata", "internal/testdb", "memory", "scope"}},
 
 	"services/server/functions": {floor: shared, only: []string{"apikeys", "engine", "exchange", "graph", "internal/testdb", "memory", "scope", "services/server", "sessions"}},
 	"services/server/iii":       {floor: spoken, only: []string{"apikeys", "engine", "internal/panics", "internal/realdata", "internal/retry", "internal/testdb", "memory", "scope", "services/server", "services/server/functions"}, outside: []string{"github.com/coder/websocket"}},
 	"services/server/agents":    {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange", "filter", "graph", "internal/messages", "internal/testdb", "memory", "scope", "services/server", "sessions", "usage"}},
 
-	"services/server/mem0":              {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange/products", "filter", "graph", "internal/messages", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
+	"services/server/mem0":              {floor: spoken, only: []string{"api", "apikeys", "engine", "entries", "exchange/products", "filter", "graph", "internal/messages", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "memory", "scope", "services/facts", "services/llm", "services/server"}},
 	"services/server/mcp":               {floor: spoken, only: []string{"apikeys", "engine", "exchange/products", "filter", "graph", "internal/clock", "internal/panics", "internal/testdb", "memory", "notes", "scope", "services/facts", "services/server", "services/server/tree", "sessions"}, outside: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go", "golang.org/x/text"}},
 	"services/server/anthropic":         {floor: spoken, only: []string{"apikeys", "engine", "entries", "exchange/products", "internal/clock", "internal/testdb", "memory", "scope", "services/server", "services/server/tree"}},
 	"services/server/anthropic/sdktest": {floor: topmost, only: []string{"engine", "services/server", "services/server/anthropic"}, outside: []string{"github.com/anthropics/anthropic-sdk-go"}},
 	"services/server/chat":              {floor: spoken, only: []string{"apikeys", "engine", "internal/messages", "internal/testdb", "memory", "services/server", "sessions"}},
-	"services/server/langgraph":         {floor: spoken, only: []string{"apikeys", "engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
+	"services/server/langgraph":         {floor: spoken, only: []string{"api", "apikeys", "engine", "exchange", "filter", "internal/realdata", "internal/testdb", "memory", "services/server"}},
 	"services/server/native":            {floor: spoken, only: []string{"api", "apikeys", "engine", "entries", "exchange", "exchange/move", "filter", "graph", "internal/race", "internal/rawjson", "internal/realdata", "internal/testdb", "internal/wiretest", "memory", "mention", "notes", "policy", "scope", "services/facts", "services/server", "sessions", "usage", "wal"}},
 
 	"services/server/dialecttest": {floor: verbs, forTests: true},

@@ -96,8 +96,7 @@ func (c *Conn) Send(k Kind, body []byte) error {
 	if err := c.SetWriteDeadline(clock.System().Add(writeWait)); err != nil {
 		return err
 	}
-	buffers := net.Buffers{head, body}
-	_, err := buffers.WriteTo(c.Conn)
+	_, err := c.Write(append(head, body...)) // at once: the other end may leave when it has the head of an empty body
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 )
 
 const (
-	// Protocol is what a connection of HTTP is upgraded to.
-	Protocol = "memdb-verbs"
+	// Protocol is what a connection of HTTP is upgraded to. It was oldProtocol until memdb 0.3.
+	Protocol    = "memdb-commands"
+	oldProtocol = "memdb-verbs"
 	// Path is where a server takes verbs.
 	Path = "/memdb/v1/verbs"
 	// maxRefusal bounds what is read of an answer that refuses a verb.
@@ -81,12 +83,41 @@ func DialWith(ctx context.Context, address string, header http.Header, roots *tl
 	if err != nil {
 		return nil, err
 	}
+	return begin(ctx, c, u, header)
+}
+
+// begin changes a connection from HTTP to frames, or closes it.
+func begin(ctx context.Context, c net.Conn, u *url.URL, header http.Header) (*Conn, error) {
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(clock.System()) })()
 	reader, err := upgrade(ctx, c, u, header)
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return &Conn{Conn: &buffered{Conn: c, r: reader}}, c.SetDeadline(time.Time{})
+}
+
+// Refuses says why a request is none for a connection of frames, empty where it is one.
+func Refuses(r *http.Request) string {
+	switch of := r.Header.Get("Upgrade"); {
+	case strings.EqualFold(of, Protocol):
+		return ""
+	case strings.EqualFold(of, oldProtocol):
+		return "the server has memdb " + version() + ", and this memdbctl is of 0.3 or earlier; use the memdbctl of the server's version"
+	}
+	return "memdbctl asks here, with --db http://HOST:PORT"
+}
+
+// version is the version of memdb that this program is built with.
+func version() string {
+	const module = "github.com/seed-7aedc3ff/memdb"
+	if build, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range append(build.Deps, &build.Main) {
+			if m.Path == module && m.Version != "" && m.Version != "(devel)" {
+				return m.Version
+			}
+		}
+	}
+	return "0.4 or later"
 }
 
 // upgrade asks for the change from HTTP to frames.
@@ -112,6 +143,9 @@ func upgrade(ctx context.Context, c net.Conn, u *url.URL, header http.Header) (*
 		return in, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(reply.Body, maxRefusal))
+	if reply.StatusCode == http.StatusUpgradeRequired && reply.Header.Get("Upgrade") == oldProtocol {
+		return nil, errors.Join(&Refusal{Status: reply.StatusCode, Message: "the server has memdb 0.3 or earlier; use the memdbctl of its version"}, reply.Body.Close())
+	}
 	refusal := &Refusal{Status: reply.StatusCode, Message: "what answers is no server of memdb: " + reply.Status}
 	var told struct {
 		Error struct {

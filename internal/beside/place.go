@@ -1,15 +1,19 @@
 package beside
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
 )
 
@@ -85,9 +89,9 @@ func find(dir string) (path string, err error) {
 	return path, nil
 }
 
-// Dial connects to the program that serves the database of a folder. It returns os.ErrNotExist
+// Connect connects to the program that serves the database of a folder. It returns os.ErrNotExist
 // where none does, and ErrStranger where what is there belongs to another user.
-func Dial(dir string) (*Conn, error) {
+func Connect(dir string) (net.Conn, error) {
 	path, err := find(dir)
 	if err != nil {
 		return nil, err
@@ -102,8 +106,39 @@ func Dial(dir string) (*Conn, error) {
 	if err := trust(c, path); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	return &Conn{Conn: c}, nil
+	return c, nil
 }
 
-// Trust returns ErrStranger for a client that is neither this user's nor root's.
-func (c *Conn) Trust() error { return trust(c.Conn, "") }
+// Dial is Connect for frames.
+func Dial(ctx context.Context, dir string) (*Conn, error) {
+	c, err := Connect(dir)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	conn, err := begin(ctx, c, &url.URL{Scheme: "http", Host: "localhost"}, nil)
+	if err != nil && IsOld(ctx, dir) {
+		err = ErrOld
+	}
+	return conn, err
+}
+
+// ErrOld is that the program that serves a database does not know HTTP.
+var ErrOld = errors.New("it has memdb 0.3 or earlier, which another memdbctl speaks with")
+
+// IsOld reports whether the program that serves the database of a folder ends connections of HTTP without an answer, as
+// memdb 0.3 does.
+func IsOld(ctx context.Context, dir string) bool {
+	c, err := Connect(dir)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(clock.System()) })()
+	if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		return ctx.Err() == nil
+	}
+	n, _ := c.Read(make([]byte, 1))
+	return n == 0 && ctx.Err() == nil
+}

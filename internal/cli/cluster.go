@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
@@ -85,7 +86,7 @@ func (n *node) ask(ctx context.Context, method, path string, shard int, body []b
 	if err != nil {
 		return nil, n.a.serverError(err)
 	}
-	if lost, err := strconv.Atoi(reply.Header.Get(server.UnreadableHeader)); err == nil {
+	if lost, err := strconv.Atoi(reply.Header.Get(api.UnreadableHeader)); err == nil {
 		n.a.unreadable.ofServer(lost)
 	}
 	if reply.StatusCode < http.StatusMultipleChoices {

@@ -30,8 +30,8 @@ func (a *app) deleteCmd() *cobra.Command {
 	var all, yes bool
 	op := api.MemoryDelete.Operation
 	op.Summary = "Delete a memory, or all of a scope"
-	cmd := a.operation(&op, api.FieldsOf(reflect.TypeFor[deletion]()), &d, help{example: deleteExample, group: groupMemories}, func(ctx context.Context, db *engine.DB) error {
-		n, err := a.delete(ctx, db, &d, all)
+	cmd := a.operation(&op, api.FieldsOf(reflect.TypeFor[deletion]()), &d, help{example: deleteExample, group: groupMemories}, func(ctx context.Context, c *caller) error {
+		n, err := a.delete(ctx, c.db, &d, all)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/api"
-	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
@@ -140,7 +139,16 @@ func reachedCells(l graph.FoundLine) []any {
 }
 
 func matchRows(l graph.MatchLine) (rows [][]any) {
-	for _, r := range l.Relations {
+	path := l.Relations
+	if len(path) == 0 {
+		path = []graph.RelationLine{l.Relation}
+	}
+	at := cmp.Or(l.From.ID, path[0].From)
+	for _, r := range path {
+		if r.From != at { // the path goes against it
+			r.From, r.Relation, r.To = r.To, graph.InversePrefix+r.Relation, r.From
+		}
+		at = r.To
 		rows = append(rows, []any{r.From, r.Relation, r.To})
 	}
 	return rows
@@ -242,21 +250,23 @@ func (a *app) graphLinkCmd() *cobra.Command {
 	var remove bool
 	either := *api.GraphLink
 	either.Summary = "Link an entity to a memory of its owner, or remove the link"
-	either.Run = func(ctx context.Context, db *engine.DB, q *api.GraphLinkRequest) (api.MemoryLink, error) {
-		if !remove {
-			return api.GraphLink.Run(ctx, db, q)
+	either.As = func(q *api.GraphLinkRequest) api.Call[api.OpRun[api.MemoryLink]] {
+		if remove {
+			return api.GraphUnlink.Call(q)
 		}
-		l, err := api.GraphUnlink.Run(ctx, db, q)
-		if err == nil && !l.Changed {
-			err = &memory.Error{
-				Kind: memory.ErrNotFound, What: fmt.Sprintf("unlink %.80q from memory %.80q", q.ID, q.Memory), Why: "there is no such link",
-				Do: "check both IDs; memdbctl graph get shows the links of an entity",
-			}
-		}
-		return l, err
+		return api.GraphLink.Call(q)
 	}
 	cmd := opCmd(a, &either, shown[api.GraphLinkRequest, api.MemoryLink]{
 		help: help{example: graphLinkExample},
+		refuse: func(q *api.GraphLinkRequest, l api.MemoryLink) error {
+			if l.Linked || l.Changed {
+				return nil
+			}
+			return &memory.Error{
+				Kind: memory.ErrNotFound, What: fmt.Sprintf("unlink %.80q from memory %.80q", q.ID, q.Memory), Why: "there is no such link",
+				Do: "check both IDs; memdbctl graph get shows the links of an entity",
+			}
+		},
 		show: func(_ *api.GraphLinkRequest, l api.MemoryLink) {
 			a.printf("%s\n", map[bool]string{true: "linked", false: "unlinked"}[l.Linked])
 		},

@@ -320,8 +320,8 @@ memdbctl graph export --format dot --agent a > graph.dot`
 
 func (a *app) graphExportCmd() *cobra.Command {
 	op, q := api.GraphExport, new(api.GraphExportRequest)
-	return a.operation(&op.Operation, op.Fields(), q, help{example: graphExportExample}, func(ctx context.Context, db *engine.DB) error {
-		_, err := op.Run(ctx, db, q, a.stdout)
+	return a.operation(&op.Operation, op.Fields(), q, help{example: graphExportExample, asks: true}, func(ctx context.Context, c *caller) error {
+		_, err := runStream(ctx, c, op, q, a.stdout)
 		return err
 	})
 }

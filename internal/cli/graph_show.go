@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/api"
-	"github.com/seed-7aedc3ff/memdb/engine"
 )
 
 const graphShowExample = `
@@ -17,16 +16,16 @@ func (a *app) graphShowCmd() *cobra.Command {
 	op, q := api.GraphShow, new(api.GraphShowRequest)
 	var file string
 	var force bool
-	cmd := a.operation(&op.Operation, op.Fields(), q, help{example: graphShowExample}, func(ctx context.Context, db *engine.DB) error {
+	cmd := a.operation(&op.Operation, op.Fields(), q, help{example: graphShowExample, asks: true}, func(ctx context.Context, c *caller) error {
 		if file == "-" || a.isOutput(file) {
-			_, err := op.Run(ctx, db, q, a.stdout)
+			_, err := runStream(ctx, c, op, q, a.stdout)
 			return err
 		}
 		target, err := a.createFile(ctx, file, force)
 		if err != nil {
 			return err
 		}
-		d, err := op.Run(ctx, db, q, target)
+		d, err := runStream(ctx, c, op, q, target)
 		if err = target.end(err); err != nil {
 			return err
 		}

@@ -43,11 +43,11 @@ func (a *app) listCmd() *cobra.Command {
 	op := api.MemoryList.Operation
 	op.Summary = "List memories in an order, a page at a time"
 	var cmd *cobra.Command
-	cmd = a.operation(&op, api.MemoryList.Fields(), &l.MemoryListRequest, help{long: listLong, example: listExample, group: groupMemories}, func(ctx context.Context, db *engine.DB) error {
+	cmd = a.operation(&op, api.MemoryList.Fields(), &l.MemoryListRequest, help{long: listLong, example: listExample, group: groupMemories}, func(ctx context.Context, c *caller) error {
 		if a.everyone {
 			return a.listEveryone(cmd, &l)
 		}
-		return a.list(ctx, db, &l)
+		return a.list(ctx, c.db, &l)
 	})
 	cmd.Flags().BoolVar(&l.all, "all", false, "all of them, page after page")
 	cmd.Flags().BoolVar(&l.count, "count", false, "their number alone")

@@ -88,12 +88,12 @@ func (a *app) boundToRun(s memory.Scope) bool {
 func (a *app) attach(cmd *cobra.Command, v *vectorModel, o mcp.Options, in io.Reader, out io.Writer) error {
 	ctx := cmd.Context()
 	for waited := time.Duration(0); ; waited += lockPoll {
-		c, err := beside.Dial(a.dir)
+		c, err := beside.Dial(ctx, a.dir)
 		switch {
 		case err == nil:
 			return a.attachTo(cmd, c, in, out)
 		case !errors.Is(err, fs.ErrNotExist):
-			return &memory.Error{Kind: memory.ErrFailed, What: "reach the program that holds " + a.dir, Cause: err, Do: "see who made the folder"}
+			return a.unserved(err)
 		}
 		db, err := engine.Open(a.dir, a.mcpOptions(v))
 		if err == nil {

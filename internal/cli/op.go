@@ -3,16 +3,14 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7aedc3ff/memdb/api"
+	"github.com/seed-7aedc3ff/memdb/api/client"
 	"github.com/seed-7aedc3ff/memdb/engine"
-	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/internal/scalar"
-	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // help is what the help of a command says beside what its operation does.
@@ -22,6 +20,8 @@ type help struct {
 	group string
 	// open opens the database, in place of what the access of the operation asks for.
 	open withDB
+	// asks: another program that has the database is asked by the request, which has all that the operation needs.
+	asks bool
 }
 
 // shown is how a command shows the reply of its operation.
@@ -29,6 +29,8 @@ type shown[Q, R any] struct {
 	help
 	// show shows the reply to people.
 	show func(q *Q, r R)
+	// refuse is the error that a reply is for a command. nil: none.
+	refuse func(q *Q, r R) error
 	// end is what follows, and may fail. nil: nothing.
 	end func(r R) error
 	// more adds the flags and the checks that the command alone has. nil: none.
@@ -38,8 +40,12 @@ type shown[Q, R any] struct {
 // opCmd is the command of an operation.
 func opCmd[Q, R any](a *app, op *api.Op[Q, R], s shown[Q, R]) *cobra.Command {
 	q := new(Q)
-	cmd := a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
-		r, err := op.Run(ctx, db, q)
+	s.asks = isWhole(op.Fields(), q, s.open)
+	cmd := a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, c *caller) error {
+		r, err := runOp(ctx, c, op, q)
+		if err == nil && s.refuse != nil {
+			err = s.refuse(q, r)
+		}
 		switch {
 		case err != nil:
 			return err
@@ -75,7 +81,8 @@ type listShown[Q, L any] struct {
 // listCmd is the command of an operation that answers a list.
 func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Command {
 	q := new(Q)
-	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, db *engine.DB) error {
+	s.asks = isWhole(op.Fields(), q, s.open)
+	return a.operation(&op.Operation, op.Fields(), q, s.help, func(ctx context.Context, c *caller) error {
 		if of, ok := any(q).(api.Shortened); ok {
 			of.BriefOf().Bare = !a.json
 		}
@@ -89,7 +96,7 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 		t := a.rows(header...)
 		var last L
 		found := 0
-		end, err := op.Run(ctx, db, q, func(l L) error {
+		end, err := runList(ctx, c, op, q, func(l L) error {
 			found++
 			last = l
 			rows := [][]any{nil}
@@ -110,6 +117,9 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 			}
 			return nil
 		})
+		if api.IsLimited(err) {
+			return &exitError{exitFailed, err} // the command line is right
+		}
 		if err != nil {
 			return err
 		}
@@ -117,7 +127,7 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 			return err
 		}
 		if end.Next == "" {
-			return a.noteLimit(end.Plan, found)
+			return a.noteLimit(&end, found)
 		}
 		if s.cursor != nil {
 			end.Next = s.cursor(last)
@@ -128,16 +138,16 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 
 // noteLimit says what ended a query of a graph before it was through, other than its own limit. It is an
 // error where the query had found nothing by then.
-func (a *app) noteLimit(p graph.Plan, found int) error {
-	if p.Limit == "" || p.Limit == "results" {
+func (a *app) noteLimit(e *api.End, found int) error {
+	of := api.ListEnd{Count: found}
+	if err := e.Limited(&of); err != nil {
+		return &exitError{exitFailed, err}
+	}
+	if of.Limit == "" || of.Limit == "results" {
 		return nil
 	}
-	after := fmt.Sprintf("at its limit of %s, after %s and %s", p.Limit,
-		count(p.Nodes, "entity", "entities"), count(p.Edges, "relation", "relations"))
-	if found == 0 {
-		return fmt.Errorf("the query ended %s, before it found anything; raise --max-nodes or --max-edges, or ask for less", after)
-	}
-	a.note("there is more: the query ended %s", after)
+	a.note("there is more: the query ended at its limit of %s, after %s and %s", of.Limit,
+		count(of.Entities, "entity", "entities"), count(of.Relations, "relation", "relations"))
 	return nil
 }
 
@@ -148,7 +158,7 @@ func columns[Q any](names ...string) func(*Q) []string {
 
 // operation is a command that sets the fields of a request from its flags and arguments, and runs an operation on the
 // database.
-func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, run func(ctx context.Context, db *engine.DB) error) *cobra.Command {
+func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, run func(ctx context.Context, c *caller) error) *cobra.Command {
 	b := &binding{a: a, q: q, files: map[*api.Field]string{}}
 	use := []string{op.Name[strings.LastIndexByte(op.Name, ' ')+1:]}
 	for i := range fields {
@@ -160,6 +170,9 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 	}
 	cmd := newCmd(h.group, strings.Join(use, " "), op.Summary, h.example)
 	cmd.Long = h.long
+	if h.asks {
+		cmd.Annotations = map[string]string{askable: "yes"}
+	}
 	b.cmd = cmd
 	for i := range fields {
 		b.bind(&fields[i])
@@ -174,8 +187,21 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 	}
 	cmd.Args = b.checkArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if of, ok := q.(api.Owned); ok && op.Access == api.Creates && *of.OwnerOf() == (api.Owner{}) {
-			return &memory.Error{Kind: memory.ErrScope, What: op.Doing} // before a database is made
+		var server *client.Client
+		var err error
+		if a.asks(cmd) {
+			if server, err = a.server(cmd.Context()); err != nil {
+				return err
+			}
+		}
+		if of, ok := q.(api.Owned); ok {
+			_, many := q.(api.OwnedByMany)
+			if server == nil && !many && *of.OwnerOf() == (api.Owner{}) {
+				return noOwner(op) // before a database is made
+			}
+			if !many {
+				setNone(cmd, of.OwnerOf())
+			}
 		}
 		if err := b.setArgs(args); err != nil {
 			return err
@@ -191,24 +217,28 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 		}
 		if of, ok := q.(api.Checked); ok {
 			if err := of.Check(); err != nil {
-				return err
+				return named(err, fields)
 			}
 		}
 		ctx := cmd.Context()
-		if a.everyone {
-			return run(ctx, nil)
+		if server != nil {
+			return named(a.ask(ctx, op, server, run), fields)
 		}
-		on := func(db *engine.DB) error { return run(ctx, db) }
+		on := func(db *engine.DB) error { return run(ctx, &caller{a: a, op: op, db: db}) }
 		of, trial := q.(api.Trial)
 		switch {
+		case a.everyone:
+			err = on(nil)
 		case h.open != nil:
-			return h.open(ctx, on)
+			err = h.open(ctx, on)
 		case op.Access == api.Reads, trial && of.ReadsOnly():
-			return a.read(ctx, on)
+			err = a.read(ctx, on)
 		case op.Access == api.Writes:
-			return a.use(ctx, on)
+			err = a.use(ctx, on)
+		default:
+			err = a.create(ctx, nil, on)
 		}
-		return a.create(ctx, nil, on)
+		return named(err, fields)
 	}
 	return cmd
 }

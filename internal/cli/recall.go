@@ -52,14 +52,14 @@ func (a *app) recallCmd() *cobra.Command {
 	op.Summary = "Find the memories that fit a query"
 	h := help{long: recallLong, example: recallExample, group: groupMemories, open: a.openBy(&models, &v)}
 	var cmd *cobra.Command
-	cmd = a.operation(&op, api.Recall.Fields(), &q, h, func(ctx context.Context, db *engine.DB) error {
+	cmd = a.operation(&op, api.Recall.Fields(), &q, h, func(ctx context.Context, c *caller) error {
 		switch {
 		case a.everyone:
 			return a.recallEveryone(cmd, &q.Question)
 		case queries != "":
-			return a.recallQueries(ctx, v, db, queries, &q)
+			return a.recallQueries(ctx, v, c.db, queries, &q)
 		}
-		return a.recall(ctx, v, db, &q)
+		return a.recall(ctx, v, c.db, &q)
 	})
 	cmd.Use = "recall QUERY… | recall --queries FILE"
 	graphAlone(cmd)

@@ -142,12 +142,8 @@ func (a *app) dialServer(ctx context.Context) (*beside.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := a.getenv(keyVariable)
-	if key != "" && !a.toldPlain && beside.Plain(a.dir) {
-		a.toldPlain = true
-		a.warn("the key in %s and all data go to %s without encryption; use https://", keyVariable, a.dir)
-	}
-	return beside.DialURL(ctx, a.dir, key, roots)
+	a.warnPlain()
+	return beside.DialURL(ctx, a.dir, a.getenv(keyVariable), roots)
 }
 
 // serverError is what a user is told of a server that cannot be reached, or does not run a verb.

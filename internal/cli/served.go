@@ -100,6 +100,8 @@ func (a *app) loadConfig(name string) (*config.Config, error) {
 // it was run, with which exit code.
 func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 	switch lone := a.runsAlone(cmd); {
+	case a.asks(cmd):
+		return false, 0, nil
 	case !beside.IsURL(a.dir):
 	case !lone:
 		code, err = a.runOnServer(cmd)
@@ -112,15 +114,12 @@ func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 	if a.shell != nil && a.shell.db != nil || a.runsAlone(cmd) || topVerb(cmd) == "mcp" {
 		return false, 0, nil
 	}
-	c, err := beside.Dial(a.dir)
+	c, err := beside.Dial(cmd.Context(), a.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, 0, nil
 	}
 	if err != nil {
-		return false, 0, &memory.Error{
-			Kind: memory.ErrFailed, What: "reach the program that holds " + a.dir, Cause: err,
-			Do: "see who made the folder; without memdb.sock and memdb.socket in it memdbctl opens the database itself",
-		}
+		return false, 0, a.unserved(err)
 	}
 	defer func() { _ = c.Close() }() // the verb has ended
 	r := a.request()
@@ -139,6 +138,18 @@ func (a *app) forward(cmd *cobra.Command) (done bool, code int, err error) {
 		}
 	}
 	return true, code, err
+}
+
+// unserved is the error of a program that holds the database, and is not spoken with.
+func (a *app) unserved(err error) error {
+	told := &memory.Error{
+		Kind: memory.ErrFailed, What: "reach the program that holds " + a.dir, Cause: err,
+		Do: "see who made the folder; without memdb.sock and memdb.socket in it memdbctl opens the database itself",
+	}
+	if errors.Is(err, beside.ErrOld) {
+		told.Cause, told.Why, told.Do = nil, err.Error(), "use the memdbctl of its version, or end the program"
+	}
+	return told
 }
 
 // topVerb is the first word of a verb.

@@ -47,11 +47,11 @@ func (a *app) sessionCompactCmd() *cobra.Command {
 		ask    bool
 		opened *config.Services
 	)
-	cmd := a.operation(&op.Operation, op.Fields(), q, help{example: sessionCompactExample}, func(ctx context.Context, db *engine.DB) error {
+	cmd := a.operation(&op.Operation, op.Fields(), q, help{example: sessionCompactExample}, func(ctx context.Context, c *caller) error {
 		if opened != nil {
-			opened.Meter(db.Usage())
+			opened.Meter(c.db.Usage())
 		}
-		r, err := op.Run(ctx, db, q)
+		r, err := op.Run(ctx, c.db, q)
 		switch {
 		case err != nil:
 			return err

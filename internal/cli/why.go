@@ -40,8 +40,8 @@ func (a *app) whyCmd() *cobra.Command {
 		return slices.Contains([]string{"highlight", "explain", "no_touch", "vectors", "tokens"}, f.Name)
 	})
 	h := help{long: whyLong, example: whyExample, group: groupMemories, open: a.openBy(&models, &v)}
-	cmd := a.operation(&op, fields, &q, h, func(ctx context.Context, db *engine.DB) error {
-		return a.why(ctx, v, db, &q)
+	cmd := a.operation(&op, fields, &q, h, func(ctx context.Context, c *caller) error {
+		return a.why(ctx, v, c.db, &q)
 	})
 	cmd.Use = "why ID QUERY…"
 	graphAlone(cmd)

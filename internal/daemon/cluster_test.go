@@ -156,6 +156,23 @@ func TestCluster(t *testing.T) {
 	if out, told, code := v.run(t, "--db", "restored", "stats", "--json"); code != 0 || !strings.Contains(out, `"memories"`) {
 		t.Error(out, told)
 	}
+	for _, args := range [][]string{{"kv", "put", "k", "1", "--agent", "of-a-shard"}, {"kv", "get", "k", "--agent", "of-a-shard"}} {
+		if out, told, code := v.run(t, append([]string{"--db", b.address}, args...)...); code != 0 {
+			t.Errorf("%v: exit %d, %s%s", args, code, out, told)
+		}
+	}
+	holders := 0
+	for shard := range 4 {
+		if _, _, code := v.run(t, "--db", fmt.Sprintf("%s/shards/%d", b.address, shard), "kv", "get", "k", "--agent", "of-a-shard"); code == 0 {
+			holders++
+		}
+	}
+	if holders != 1 {
+		t.Errorf("%d shards have a value of one agent", holders)
+	}
+	if out, told, code := v.run(t, "--db", b.address, "usage", "total"); code != exitUsage || !strings.Contains(told, "/shards/0") {
+		t.Errorf("of everyone: exit %d, %s%s", code, out, told)
+	}
 	if out, told, code := v.run(t, "--db", b.address+"/shards/0", "stats", "--json"); code != 0 || !strings.Contains(out, `"memories"`) {
 		t.Error(out, told)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +17,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/services/cluster"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
-
-// shardPath is the path below which a shard is as a database of its own, for verbs of administrators.
-const shardPath = "/shards/{shard}"
 
 // clusterVerbs runs verbs of memdbctl on the shard that they are about, here or by the node that owns
 // it.
@@ -37,16 +33,15 @@ func (v *clusterVerbs) dialect() *server.Dialect {
 		Name: verbsDialect, Prefixes: []string{beside.Path},
 		Routes: []server.Route{
 			{Pattern: "POST " + beside.Path, Stream: true, Node: true, Handle: v.run},
-			{Pattern: "POST " + shardPath + beside.Path, Admin: true, Stream: true, Node: true, Handle: v.run},
 		},
 	}
 }
 
 // run runs a verb.
 func (v *clusterVerbs) run(c *server.Call) error {
-	if !strings.EqualFold(c.R.Header.Get("Upgrade"), beside.Protocol) {
+	if why := beside.Refuses(c.R); why != "" {
 		c.W.Header().Set("Upgrade", beside.Protocol)
-		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "memdbctl asks here, with --db http://HOST:PORT")
+		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "%s", why)
 	}
 	v.running.Add(1)
 	defer v.running.Done()
@@ -59,7 +54,10 @@ func (v *clusterVerbs) run(c *server.Call) error {
 		defer done()
 		return v.accept(c, func(conn *beside.Conn, r *beside.Request) error { return v.of.serve(c, conn, r, t.DB) })
 	}
-	if text := c.R.PathValue("shard"); text != "" {
+	if text := c.R.Header.Get(server.ShardHeader); text != "" {
+		if !c.Admin() {
+			return server.Denied("a shard is named by administrators")
+		}
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil || int(n) >= v.t.Count() {
 			return server.Fail(http.StatusNotFound, "not_found", "there is no shard %.40q: they are 0 to %d", text, v.t.Count()-1)

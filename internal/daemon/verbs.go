@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
@@ -68,9 +67,9 @@ func (v *verbs) dialect() *server.Dialect {
 
 // run runs a verb. Its errors are those of the connection, of which nobody is left to be told.
 func (v *verbs) run(c *server.Call) error {
-	if !strings.EqualFold(c.R.Header.Get("Upgrade"), beside.Protocol) {
+	if why := beside.Refuses(c.R); why != "" {
 		c.W.Header().Set("Upgrade", beside.Protocol)
-		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "memdbctl asks here, with --db http://HOST:PORT")
+		return server.Fail(http.StatusUpgradeRequired, "upgrade_required", "%s", why)
 	}
 	v.running.Add(1)
 	defer v.running.Done()

@@ -4,11 +4,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/seed-7aedc3ff/memdb/api"
 )
 
 // exposed are the headers of an answer that a page may read. The star stands for those of dialects; it works for
 // requests without credentials of the browser, and others are not allowed.
-var exposed = strings.Join([]string{"X-Request-Id", "Retry-After", "WWW-Authenticate", RepeatedHeader, StaleHeader, "*"}, ", ")
+var exposed = strings.Join([]string{"X-Request-Id", "Retry-After", "WWW-Authenticate", api.RepeatedHeader, api.StaleHeader, "*"}, ", ")
 
 const (
 	// preflightAge is for how long a browser need not ask again, in seconds.

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/filter"
@@ -43,6 +44,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request, logs and counts it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if s.o.Shards != nil {
+		r = ofShard(r)
+	}
 	out := &answer{ResponseWriter: w, limit: s.o.Timeout, entry: entry{id: rand.Text(), begun: s.o.Clock()}}
 	// Each request sets both deadlines of its connection, and leaves them: what is read and written
 	// of it when the handler has returned is bounded, too. A recorder of tests has none.
@@ -414,10 +418,6 @@ func (a *answer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// UnreadableHeader is on an answer of a damaged database: how many damages of it are known. The
-// answer may be incomplete. Where the damage is met after a stream has begun, it is a trailer.
-const UnreadableHeader = "Memdb-Unreadable"
-
 // unreadable is how many damages are known of the databases that the answer is from.
 func (a *answer) unreadable() int64 {
 	n := a.damages.Load()
@@ -444,7 +444,7 @@ func (a *answer) endMarked() {
 func (a *answer) mark(prefix string) {
 	if n := a.unreadable(); n > 0 && !a.marked {
 		a.marked = true
-		a.Header().Set(prefix+UnreadableHeader, strconv.FormatInt(n, 10))
+		a.Header().Set(prefix+api.UnreadableHeader, strconv.FormatInt(n, 10))
 	}
 }
 

@@ -1,16 +1,15 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/memory"
-	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
 // A Failure is an error as a client is told of it.
@@ -65,45 +64,6 @@ func OfBody(doing string, err error) error {
 // internal is the code of a failure about which a client is told nothing.
 const internal = "internal"
 
-// kinds are what the kinds of errors are to a client.
-var kinds = []struct {
-	kind   error
-	status int
-	code   string
-}{
-	{memory.ErrScope, http.StatusBadRequest, "scope"},
-	{memory.ErrInvalid, http.StatusBadRequest, "invalid"},
-	{memory.ErrNotFound, http.StatusNotFound, "not_found"},
-	{memory.ErrExists, http.StatusConflict, "exists"},
-	{memory.ErrConflict, http.StatusConflict, "conflict"},
-	{memory.ErrRequestID, http.StatusUnprocessableEntity, "request_id"},
-	{memory.ErrAmbiguous, http.StatusConflict, "ambiguous"},
-	{memory.ErrMismatch, http.StatusConflict, "mismatch"},
-	{usage.ErrBudget, http.StatusConflict, "over_budget"},
-	{memory.ErrUnknownAgent, http.StatusConflict, "unknown_agent"},
-	{memory.ErrTxTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
-	{memory.ErrNotRetained, http.StatusGone, "not_retained"},
-	{memory.ErrFellBehind, http.StatusGone, "fell_behind"},
-	{memory.ErrDiskFull, http.StatusInsufficientStorage, "disk_full"},
-	{memory.ErrFull, http.StatusInsufficientStorage, "full"},
-	{memory.ErrBusy, http.StatusServiceUnavailable, "busy"},
-	{memory.ErrLocked, http.StatusServiceUnavailable, "locked"},
-	{memory.ErrReadOnly, http.StatusServiceUnavailable, "read_only"},
-	{memory.ErrNotOwner, http.StatusServiceUnavailable, notOwner},
-	{memory.ErrUnavailable, http.StatusServiceUnavailable, "unavailable"},
-	{memory.ErrClosed, http.StatusServiceUnavailable, "closed"},
-	{memory.ErrFailed, http.StatusServiceUnavailable, "failed"},
-	{memory.ErrCorrupt, http.StatusInternalServerError, "damaged"},
-	{memory.ErrEmbedder, http.StatusBadGateway, "embedder"},
-	{memory.ErrSummarizer, http.StatusBadGateway, "summarizer"},
-	{memory.ErrExtractor, http.StatusBadGateway, "extractor"},
-	{context.DeadlineExceeded, http.StatusGatewayTimeout, "deadline"},
-	{context.Canceled, statusClientGone, "cancelled"},
-}
-
-// statusClientGone is logged for a client that left before its answer.
-const statusClientGone = 499
-
 // retryAfter is what a client is told that finds the server busy.
 const retryAfter = time.Second
 
@@ -117,15 +77,15 @@ func Fault(err error) *Failure {
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &Failure{Status: http.StatusRequestEntityTooLarge, Code: "too_large", Message: fmt.Sprintf("the body has more than %d bytes; send less at once", large.Limit), Err: err}
 	}
-	for _, k := range kinds {
-		if !errors.Is(err, k.kind) {
+	for _, k := range api.Faults {
+		if !errors.Is(err, k.Kind) {
 			continue
 		}
-		f := &Failure{Status: k.status, Code: k.code, Message: k.kind.Error(), Err: err}
+		f := &Failure{Status: k.Status, Code: k.Code, Message: k.Kind.Error(), Err: err}
 		if own, ok := errors.AsType[*memory.Error](err); ok {
 			f.Message = fault.Outward(own)
 		}
-		if k.status == http.StatusServiceUnavailable {
+		if k.Status == http.StatusServiceUnavailable {
 			f.RetryAfter = retryAfter
 		}
 		return f

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -431,7 +432,7 @@ func (p *Parts) ask(ctx context.Context, shard int, body []byte) (b []byte, err 
 
 // damaged notes what the headers of a part say of its database.
 func (p *Parts) damaged(h http.Header) {
-	n, _ := strconv.ParseInt(cmp.Or(h.Get(UnreadableHeader), h.Get(http.TrailerPrefix+UnreadableHeader), "0"), 10, 64) // a node wrote it
+	n, _ := strconv.ParseInt(cmp.Or(h.Get(api.UnreadableHeader), h.Get(http.TrailerPrefix+api.UnreadableHeader), "0"), 10, 64) // a node wrote it
 	p.c.W.(*answer).damages.Add(n)
 }
 

@@ -66,7 +66,8 @@ func Bounded(ctx context.Context) context.Context { return filter.WithWork(ctx, 
 // while they hold as many as are free: one alone gets half of the units, each of two a third, and so
 // on. Whoever holds nothing finds some free as long as fewer ask than there are units.
 type shares struct {
-	mu struct {
+	wait time.Duration // for units
+	mu   struct {
 		sync.Mutex
 		free  int64
 		held  map[string]int64
@@ -74,19 +75,19 @@ type shares struct {
 	}
 }
 
-func newShares(units int64) *shares {
-	s := &shares{}
+func newShares(units int64, wait time.Duration) *shares {
+	s := &shares{wait: wait}
 	s.mu.free, s.mu.held = units, map[string]int64{}
 	return s
 }
 
-// take takes units for somebody, and waits for them until the context or slotWait ends.
+// take takes units for somebody, and waits for them until the context ends or it was waited long enough.
 func (s *shares) take(ctx context.Context, whom string, units int64) error {
 	freed := s.tryTake(whom, units)
 	if freed == nil {
 		return nil
 	}
-	t := time.NewTimer(slotWait)
+	t := time.NewTimer(s.wait)
 	defer t.Stop()
 	for ; freed != nil; freed = s.tryTake(whom, units) {
 		select {
@@ -130,7 +131,7 @@ func (s *shares) give(whom string, units int64) {
 }
 
 const (
-	// slotWait is how long a request waits for others to end.
+	// slotWait is how much longer a connection is read and written than its request may take.
 	slotWait = time.Second
 	// bodiesHeld is how many of the largest bodies all requests together may hold in memory.
 	bodiesHeld = 16

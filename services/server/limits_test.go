@@ -19,7 +19,7 @@ func TestShares(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	const units = 16
-	s, held, all := newShares(units), map[string]int64{}, int64(0)
+	s, held, all := newShares(units, DefaultWait), map[string]int64{}, int64(0)
 	for range 10_000 {
 		whom := fmt.Sprint("key ", rng.IntN(5))
 		if n := held[whom]; n > 0 && rng.IntN(2) == 0 {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
@@ -26,20 +27,6 @@ const (
 	// lineBuffer is how much of an answer is gathered before it is sent.
 	lineBuffer = 32 << 10
 )
-
-// A ListEnd says how a list ended. It is the last line of JSON lines, and stands beside the items of a JSON object.
-type ListEnd struct {
-	// End is true in the last line of JSON lines, and left out of a JSON object.
-	End bool `json:"end,omitempty"`
-	// Count is the number of items.
-	Count int `json:"count"`
-	// Next is the value of after for the next page. It is empty if no page follows.
-	Next string `json:"next,omitempty"`
-	// Unreadable is the number of damaged records, which the list leaves out.
-	Unreadable int `json:"unreadable,omitempty"`
-	// Limit is the limit that ended a query of the graph early.
-	Limit string `json:"limit,omitempty"`
-}
 
 // WantsArray reports whether the client asks for a list as one JSON object: it accepts application/json and prefers
 // it to application/x-ndjson. Lists are JSON lines for
@@ -154,7 +141,7 @@ func (l *Lines) Raw(b []byte) error {
 }
 
 // End ends a list.
-func (l *Lines) End(end ListEnd) error {
+func (l *Lines) End(end api.ListEnd) error {
 	end.End = !l.array
 	if !l.array {
 		if err := l.Write(end); err != nil {

@@ -11,16 +11,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
-)
-
-const (
-	// IdempotencyHeader has the ID of a request that changes something. A client that sends the
-	// request again with the same ID gets the answer of the first time, and nothing is changed.
-	IdempotencyHeader = "Idempotency-Key"
-	// RepeatedHeader is on such an answer.
-	RepeatedHeader = "Idempotent-Replayed"
 )
 
 // once reports whether the route takes IDs of requests: it changes something that clients see, and its
@@ -33,30 +26,30 @@ func (r *Route) once(most int64) bool {
 // asksOnce is the ID that the request has for the route, empty for none. Routes that only read pass
 // over it.
 func (e *endpoint) asksOnce(r *http.Request) (id string, err error) {
-	given := r.Header.Values(IdempotencyHeader)
+	given := r.Header.Values(api.IdempotencyHeader)
 	if len(given) == 0 || r.Method == http.MethodGet || r.Method == http.MethodHead || e.route.Reads {
 		return "", nil
 	}
 	if len(given) > 1 {
-		return "", Fail(http.StatusBadRequest, "invalid", "%s is given twice", IdempotencyHeader)
+		return "", Fail(http.StatusBadRequest, "invalid", "%s is given twice", api.IdempotencyHeader)
 	}
 	if !e.route.once(e.s.o.MaxBody) {
-		return "", Fail(http.StatusBadRequest, "invalid", "this route takes no %s; leave it out", IdempotencyHeader)
+		return "", Fail(http.StatusBadRequest, "invalid", "this route takes no %s; leave it out", api.IdempotencyHeader)
 	}
 	id = strings.TrimSpace(given[0])
 	if strings.HasPrefix(id, `"`) { // a string as of RFC 8941
 		if json.Unmarshal([]byte(id), &id) != nil {
-			return "", Fail(http.StatusBadRequest, "invalid", "%s is malformed; give 1 to 512 bytes", IdempotencyHeader)
+			return "", Fail(http.StatusBadRequest, "invalid", "%s is malformed; give 1 to 512 bytes", api.IdempotencyHeader)
 		}
 	}
 	if id == "" {
-		return "", Fail(http.StatusBadRequest, "invalid", "%s is empty; give 1 to 512 bytes, or leave it out", IdempotencyHeader)
+		return "", Fail(http.StatusBadRequest, "invalid", "%s is empty; give 1 to 512 bytes, or leave it out", api.IdempotencyHeader)
 	}
 	return id, nil
 }
 
 // repeatable reports whether a request may be sent again when it may have been done.
-func repeatable(r *http.Request) bool { return r.Header.Get(IdempotencyHeader) != "" }
+func repeatable(r *http.Request) bool { return r.Header.Get(api.IdempotencyHeader) != "" }
 
 // reply is an answer as it is kept.
 type reply struct {
@@ -120,7 +113,7 @@ func (e *endpoint) run(c *Call) error {
 		return err
 	}
 	if a.Repeated() {
-		r.Header.Set(RepeatedHeader, "true")
+		r.Header.Set(api.RepeatedHeader, "true")
 		if !c.Part() { // what joins the parts knows their forms
 			r.Body = exchange.Repeated(r.Body)
 		}

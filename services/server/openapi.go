@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-7aedc3ff/memdb/api"
 )
 
 // OpenAPIPath is where the server's OpenAPI document is.
@@ -123,7 +125,7 @@ func (b *apiBuilder) operation(r *Route, path string, once bool) object {
 	}
 	if once {
 		p := Param{
-			Name: IdempotencyHeader, Type: "string", MaxLength: 512,
+			Name: api.IdempotencyHeader, Type: "string", MaxLength: 512,
 			Summary: "an ID of the request: the same request sent again within 24 hours changes nothing and gets the first answer",
 		}
 		params = append(params, p.object("header"))
@@ -233,7 +235,7 @@ func (b *apiBuilder) list(item any) object {
 	of, _ := items["$ref"].(string)
 	name := of[strings.LastIndex(of, "/")+1:] + "List"
 	if b.schemas[name] == nil {
-		list := b.properties(name, shape{of: reflect.TypeFor[ListEnd]()})
+		list := b.properties(name, shape{of: reflect.TypeFor[api.ListEnd]()})
 		props := list["properties"].(object)
 		delete(props, "end")
 		props["limit"].(object)["description"] = "The limit that ended a query of the graph early."

@@ -35,6 +35,7 @@ const (
 	DefaultSilence       = time.Hour
 	DefaultMoveWait      = 8 * time.Second
 	DefaultMaxWork       = 1 << 29
+	DefaultWait          = time.Second
 )
 
 // Options of a Server. The zero value works: no keys, loopback only.
@@ -61,8 +62,10 @@ type Options struct {
 	Silence time.Duration
 	// MaxConcurrent bounds how many requests run at once, and MaxStreams how many streams. One key, or
 	// without keys one address, gets at most half of them, and less while others have some. Others wait for
-	// a second, and are told to come again. 0: the defaults.
+	// Wait, and are told to come again. 0: the defaults.
 	MaxConcurrent, MaxStreams int
+	// Wait is how long a request waits for others to end. 0: DefaultWait.
+	Wait time.Duration
 	// MaxWork bounds what the filters of a request cost, as filter.WithWork counts. 0: DefaultMaxWork, at worst
 	// 3 to 6 s of a processor.
 	MaxWork int64
@@ -113,6 +116,7 @@ func New(db *engine.DB, o Options) *Server {
 	o.Silence = cmp.Or(o.Silence, DefaultSilence)
 	o.MoveWait = cmp.Or(o.MoveWait, DefaultMoveWait)
 	o.MaxWork = cmp.Or(o.MaxWork, DefaultMaxWork)
+	o.Wait = cmp.Or(o.Wait, DefaultWait)
 	o.Burst = max(cmp.Or(o.Burst, 2*o.Rate), 1)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -123,7 +127,7 @@ func New(db *engine.DB, o Options) *Server {
 	s := &Server{
 		db: db, o: o, mux: http.NewServeMux(), seals: newSeals(),
 		rates:   rates{perSecond: rate.Limit(o.Rate), burst: int(min(o.Burst, math.MaxInt32)), buckets: map[string]*rate.Limiter{}},
-		running: newShares(int64(o.MaxConcurrent)), streams: newShares(int64(o.MaxStreams)), bodies: newShares(bodiesHeld * max(o.MaxBody, bodyStep)),
+		running: newShares(int64(o.MaxConcurrent), o.Wait), streams: newShares(int64(o.MaxStreams), o.Wait), bodies: newShares(bodiesHeld*max(o.MaxBody, bodyStep), o.Wait),
 	}
 	s.drained, s.drain = context.WithCancel(context.Background())
 	s.Mount(s.own())

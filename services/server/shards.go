@@ -7,8 +7,10 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -54,9 +56,26 @@ type Tenant struct {
 // whole database: a number.
 const ShardHeader = "Memdb-Shard"
 
-// StaleHeader is on an answer of a node that cannot ask whether it owns the shard still: for how long it
-// may not have, in milliseconds. Without it an answer is the newest.
-const StaleHeader = "Memdb-Stale-Ms"
+// ShardPath is the path below which a shard of a cluster is as a database of its own, in the place of ShardHeader.
+const ShardPath = "/shards/"
+
+// ofShard is a request for the path below ShardPath and the number of a shard as one with ShardHeader.
+func ofShard(r *http.Request) *http.Request {
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), ShardPath)
+	shard, path, below := strings.Cut(rest, "/")
+	if !ok || !below {
+		return r
+	}
+	at, err := r.URL.Parse("/" + path)
+	if err != nil {
+		return r
+	}
+	at.RawQuery = r.URL.RawQuery
+	of := r.Clone(r.Context())
+	of.URL = at
+	of.Header.Set(ShardHeader, shard)
+	return of
+}
 
 // reach is which shard a call is about.
 type reach struct {
@@ -185,7 +204,7 @@ func (c *Call) bind(shard int) error {
 	if r.reads && errors.Is(err, memory.ErrNotOwner) {
 		if old, age, until, failed := r.shards.Stale(c.Context(), shard); failed == nil {
 			t, done, err = old, until, nil
-			c.W.Header().Set(StaleHeader, strconv.FormatInt(age.Milliseconds(), 10))
+			c.W.Header().Set(api.StaleHeader, strconv.FormatInt(age.Milliseconds(), 10))
 		}
 	}
 	switch {

@@ -3,7 +3,7 @@ package mem0_test
 import (
 	"testing"
 
-	"github.com/seed-7aedc3ff/memdb/services/server"
+	"github.com/seed-7aedc3ff/memdb/api"
 )
 
 // TestIdempotencyKey adds memories twice with one key: the second add gets the first answer, and the
@@ -11,12 +11,12 @@ import (
 func TestIdempotencyKey(t *testing.T) {
 	s := newSite(t, nil)
 	const path, body = "/v1/memories/", `{"messages":[{"role":"user","content":"I like tea"}],"user_id":"ada","infer":false}`
-	first := s.want(200, s.ask("POST", path, body, server.IdempotencyHeader, "k"), "POST", path)
-	again := s.want(200, s.ask("POST", path, body, server.IdempotencyHeader, "k"), "POST", path)
+	first := s.want(200, s.ask("POST", path, body, api.IdempotencyHeader, "k"), "POST", path)
+	again := s.want(200, s.ask("POST", path, body, api.IdempotencyHeader, "k"), "POST", path)
 	if len(first.body) == 0 || again.body != first.body && again.at("repeated") != true {
 		t.Errorf("%s, then %s", first.body, again.body)
 	}
-	s.want(422, s.ask("POST", path, body+" ", server.IdempotencyHeader, "k"), "POST", path)
+	s.want(422, s.ask("POST", path, body+" ", api.IdempotencyHeader, "k"), "POST", path)
 	if all := s.want(200, s.ask("GET", path+"?user_id=ada", ""), "GET", path); countOf(all.json) != 1 {
 		t.Errorf("%s", all.body)
 	}

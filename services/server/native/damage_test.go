@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -36,7 +37,7 @@ func TestAnswersOfDamagedDatabase(t *testing.T) {
 		f.s.Mount(New())
 		f.h = f.s.Handler()
 		for _, target := range targets {
-			marks = append(marks, f.do("", http.MethodGet, target, "").Header().Get(server.UnreadableHeader))
+			marks = append(marks, f.do("", http.MethodGet, target, "").Header().Get(api.UnreadableHeader))
 		}
 		return marks
 	}

@@ -16,10 +16,13 @@
 // names: whether one is taken in another run is nothing that it may learn.
 package native
 
-import "github.com/seed-7aedc3ff/memdb/services/server"
+import (
+	"github.com/seed-7aedc3ff/memdb/api"
+	"github.com/seed-7aedc3ff/memdb/services/server"
+)
 
 // base is the path below which all routes lie.
-const base = "/memdb/v1"
+const base = api.BasePath
 
 // New returns the dialect.
 func New() *server.Dialect {

@@ -19,7 +19,7 @@ import (
 
 // A partList is the list of one shard.
 type partList[T any] struct {
-	server.ListEnd
+	api.ListEnd
 	shard int
 	lines []T
 }

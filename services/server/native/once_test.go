@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
-	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
 // send sends a request with an ID.
@@ -23,7 +23,7 @@ func (f *fixture) send(key, id, method, target, body string) *httptest.ResponseR
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
-	r.Header.Set(server.IdempotencyHeader, id)
+	r.Header.Set(api.IdempotencyHeader, id)
 	w := httptest.NewRecorder()
 	f.h.ServeHTTP(w, r)
 	return w
@@ -79,7 +79,7 @@ func TestIdempotencyKey(t *testing.T) {
 		delete(got, "repeated")
 		wantJSON, _ := json.Marshal(want)
 		gotJSON, _ := json.Marshal(got)
-		if again.Code != c.status || repeated != true || string(gotJSON) != string(wantJSON) || again.Header().Get(server.RepeatedHeader) != "true" ||
+		if again.Code != c.status || repeated != true || string(gotJSON) != string(wantJSON) || again.Header().Get(api.RepeatedHeader) != "true" ||
 			again.Header().Get("Content-Type") != first.Header().Get("Content-Type") {
 			t.Errorf("%s %s again: %d %s, first %s", c.method, c.target, again.Code, again.Body, first.Body)
 		}
@@ -130,7 +130,7 @@ func TestIdempotencyKeyOfClients(t *testing.T) {
 	for i, key := range keys {
 		w := f.send(key, "1", "POST", "/memories", `{"text":"tea"}`)
 		again := f.send(key, "1", "POST", "/memories", `{"text":"tea"}`)
-		if w.Code != 201 || again.Code != 201 || w.Header().Get(server.RepeatedHeader) != "" || again.Header().Get(server.RepeatedHeader) == "" {
+		if w.Code != 201 || again.Code != 201 || w.Header().Get(api.RepeatedHeader) != "" || again.Header().Get(api.RepeatedHeader) == "" {
 			t.Errorf("key %d: %d %s, %d %s", i, w.Code, w.Body, again.Code, again.Body)
 		}
 	}
@@ -184,9 +184,9 @@ func TestShardsOnce(t *testing.T) {
 	w.want(0, "POST", "/usage?user="+user, body, 503, "unavailable") // without an ID the client has to look
 	w.want(0, "GET", "/usage/total?user="+user, "", 200, `"records":1`)
 	net.lost.Store(0)
-	w.want(0, "POST", "/usage?user="+user, body, 201, `"repeated":true`, server.IdempotencyHeader, "r")
-	w.want(2, "POST", "/usage?user="+user, body, 201, `"repeated":true`, server.IdempotencyHeader, "r")
-	w.want(1, "POST", "/usage?user="+user, body, 201, `"repeated":true`, server.IdempotencyHeader, "r")
+	w.want(0, "POST", "/usage?user="+user, body, 201, `"repeated":true`, api.IdempotencyHeader, "r")
+	w.want(2, "POST", "/usage?user="+user, body, 201, `"repeated":true`, api.IdempotencyHeader, "r")
+	w.want(1, "POST", "/usage?user="+user, body, 201, `"repeated":true`, api.IdempotencyHeader, "r")
 	w.want(0, "GET", "/usage/total?user="+user, "", 200, `"records":2`)
 }
 
@@ -220,7 +220,7 @@ func TestIdempotencyKeyDocumented(t *testing.T) {
 		for method, op := range item {
 			has := false
 			for _, p := range op.Parameters {
-				has = has || p.Name == server.IdempotencyHeader && p.In == "header"
+				has = has || p.Name == api.IdempotencyHeader && p.In == "header"
 			}
 			if has {
 				n++

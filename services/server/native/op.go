@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/api"
-	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/services/server"
@@ -70,7 +69,7 @@ func listRoute[Q, L any](op *api.List[Q, L], hide func(a *ask, item *L)) route {
 				if err != nil {
 					return err
 				}
-				return s.limited(end.Plan)
+				return end.Limited(&s.end)
 			}
 			return s.pages(func(after string, limit int) (string, error) {
 				of.PageOf().After, of.PageOf().Limit = after, limit
@@ -101,10 +100,18 @@ func streamRoute[Q, R any](op *api.Stream[Q, R]) route {
 		if op.MediaOf != nil {
 			out.media = op.MediaOf(q)
 		}
-		if _, err := op.Run(a.Context(), a.DB, q, out); err != nil {
+		said, err := op.Run(a.Context(), a.DB, q, out)
+		if err == nil {
+			_, err = out.Write(nil) // of an empty reply there is nothing before
+		}
+		if err == nil {
+			err = http.NewResponseController(a.W).Flush() // a reply without a length can have trailers
+		}
+		if err != nil || reflect.TypeFor[R]().Size() == 0 {
 			return err
 		}
-		_, err = out.Write(nil) // of an empty reply there is nothing before
+		b, err := json.Marshal(said)
+		a.W.Header().Set(http.TrailerPrefix+api.ReplyTrailer, string(b))
 		return err
 	}
 	return r
@@ -128,19 +135,6 @@ func (l *late) Write(b []byte) (int, error) {
 		l.a.W.WriteHeader(http.StatusOK)
 	}
 	return l.a.W.Write(b)
-}
-
-// limited says what ended a query of a graph before it was through. It is an error where nothing was
-// found by then.
-func (s *stream) limited(p graph.Plan) error {
-	if p.Limit != "" && p.Limit != "results" && s.end.Count == 0 {
-		return &memory.Error{
-			Kind: memory.ErrInvalid, What: "query the graph", Why: fmt.Sprintf("it ended at its limit of %s, before it found anything", p.Limit),
-			Do: "raise max_nodes or max_edges, or ask for less",
-		}
-	}
-	s.end.Limit = p.Limit
-	return nil
 }
 
 // mergedBy is a route that is answered from the parts of all shards where it names none.

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/apikeys"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
@@ -240,7 +241,7 @@ func TestShardsPages(t *testing.T) {
 			testdb.NoError(t, json.Unmarshal([]byte(l), &i))
 			items = append(items, i)
 		}
-		var e server.ListEnd
+		var e api.ListEnd
 		testdb.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &e))
 		return items, e.Next
 	}
@@ -349,7 +350,7 @@ func TestShardsMoved(t *testing.T) {
 	w.want(0, "POST", "/memories", `{"user":"ada","text":"more tea"}`, 503, "unavailable")
 	reply, err = http.Get(w.nodes[0].URL + base + "/memories/m?user=ada")
 	testdb.NoError(t, err)
-	if _ = reply.Body.Close(); reply.Header.Get(server.StaleHeader) != "1500" {
+	if _ = reply.Body.Close(); reply.Header.Get(api.StaleHeader) != "1500" {
 		t.Errorf("%v", reply.Header)
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/services/server"
 )
 
 // A stream is a list that is written as it is read.
 type stream struct {
-	end   server.ListEnd
+	end   api.ListEnd
 	last  any // stands in the place of end, of a list that is JSON lines for everybody
 	a     *ask
 	lines *server.Lines // nil until there is something to say
