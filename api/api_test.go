@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/entries"
+	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
+	"github.com/seed-7aedc3ff/memdb/sessions"
 )
 
 // TestAll verifies that each operation is described whole, and that no two are the same command or route.
@@ -140,5 +143,29 @@ func TestFields(t *testing.T) {
 	}
 	if body := BodyOf(&q.Owner); body != nil {
 		t.Errorf("a request without a body has %v", body)
+	}
+}
+
+// TestOneOf verifies that each form of what has several is read as what was written.
+func TestOneOf(t *testing.T) {
+	for _, one := range []any{
+		&SessionItem{Marker: &sessions.MarkerLine{Type: sessions.TypeMarker, ArchiveID: "a", Summarized: 2}},
+		&SessionItem{Message: &sessions.MessageLine{Type: sessions.TypeMessage, ID: "m", Role: "user", Text: "a <b> & c", Orphan: true}},
+		&SessionRepairReply{Repaired: &sessions.Repaired{Repaired: true, TotalFixes: 1}},
+		&SessionRepairReply{Session: &sessions.SessionLine{Type: sessions.TypeSession, Session: "s"}},
+		&EvictionItem{Victim: &engine.Victim{ID: "v"}},
+		&EvictionItem{Report: &engine.Evicted{Evicted: 1, LSN: 3}},
+		&ConsolidationItem{Merge: &engine.Merge{ID: "m", Into: "n"}},
+		&ConsolidationItem{Pruned: &engine.Pruned{ID: "p", Reason: "pruned"}},
+		&ConsolidationItem{Report: &exchange.Consolidated{Merged: 2}},
+	} {
+		b, err := json.Marshal(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := reflect.New(reflect.TypeOf(one).Elem()).Interface()
+		if err := json.Unmarshal(b, got); err != nil || !reflect.DeepEqual(got, one) {
+			t.Errorf("%s is read as %+v: %v", b, got, err)
+		}
 	}
 }

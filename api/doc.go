@@ -8,6 +8,7 @@
 //	query:"limit" a parameter of the query, and the flag --limit; an underscore of a name is a dash of the flag
 //	body:"json"   the body of the route, as it is or as a struct; an argument of the command
 //	body:"object" the body of the route: the fields of an embedded struct, each of them a flag of the command
+//	body:"items"  with the type of a Lines: a body of JSON lines, and a file that an argument or a flag of the command names
 //	json:"model"  the name of a field of such a struct; without a help the command has no such flag
 //	flag:"cost"   another name of the flag; "-": the command has no such flag
 //	arg:"KEY"     the name of an argument; [KEY] can be left out, and KEY... is all arguments that are left

@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"reflect"
 	"slices"
 	"strconv"
@@ -139,6 +140,12 @@ func (f *Field) Set(request, value any) error {
 	}
 	to.Set(v.Convert(to.Type()))
 	return nil
+}
+
+// ReadLines sets the field of a request, of the kind File, to what a file has. doing is for errors.
+func (f *Field) ReadLines(request any, r io.Reader, doing string) error {
+	of, _ := reflect.ValueOf(request).Elem().FieldByIndex(f.index).Addr().Interface().(Lines)
+	return of.ReadLines(r, doing)
 }
 
 // Choice are the values that a field can have, as people read them: a, b or c.

@@ -61,6 +61,8 @@ var (
 	}}
 	// Since is a time that bounds others from below: "no time" bounds nothing.
 	Since = times(scalar.Reader.Since)
+	// File is a part of a request that is read from a file, or as a body: nothing reads it from a text.
+	File = reads("", "FILE", func(string) (any, error) { return nil, errors.New("it is read from a file") })
 	// Until is a time at which something ends: a date is the end of that day.
 	Until = &Kind{Schema: "string", Unit: "time", Zoned: true, read: func(_ context.Context, r scalar.Reader, s string) (any, error) {
 		t, err := readEnd(r, s)
@@ -127,6 +129,8 @@ func kindOf(t reflect.Type, bound string) *Kind {
 		return Since
 	case known:
 		return k
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[Lines]()):
+		return File
 	case t.Kind() == reflect.String, t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.String:
 		return Text
 	case t.Kind() == reflect.Struct:

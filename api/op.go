@@ -35,6 +35,8 @@ type Operation struct {
 	Access Access
 	// Status is the status of success. 0: 200.
 	Status int
+	// Admin: only an administrator may run it, for it is about data of every owner.
+	Admin bool
 	// Once: the command takes the ID of a request.
 	Once bool
 	// Long: it takes as long as it needs. Only each part of its reply has a limit.
@@ -96,4 +98,10 @@ type Kept interface {
 type Checked interface {
 	// Check refuses the request.
 	Check() error
+}
+
+// Trial is a request that may only report what it would change.
+type Trial interface {
+	// ReadsOnly reports whether the request changes nothing.
+	ReadsOnly() bool
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -180,5 +181,89 @@ var SessionDelete = &Op[SessionDeleteRequest, sessions.Deleted]{
 	Operation: Operation{Name: "session delete", Route: "DELETE /sessions/{run}", Summary: "Delete a session", Doing: "delete a session", Access: Writes},
 	Run: func(ctx context.Context, db *engine.DB, q *SessionDeleteRequest) (sessions.Deleted, error) {
 		return db.Sessions().Delete(ctx, q.owner(), q.Run, &sessions.DeleteOptions{Memories: q.WithMemories})
+	},
+}
+
+// SessionCompactRequest summarises the older messages of a session.
+type SessionCompactRequest struct {
+	Session
+	Threshold  int  `query:"threshold" default:"30" help:"the number of messages from which on the session is summarised"`
+	KeepRecent int  `query:"keep_recent" default:"10" help:"the number of newest messages that are not summarised"`
+	Drop       bool `query:"drop" help:"remove the messages that were summarised; their memories stay"`
+	// Summarizer writes the summary; nil: it is an extract.
+	Summarizer sessions.Summarizer
+}
+
+// Check implements Checked.
+func (q *SessionCompactRequest) Check() error {
+	if q.Threshold < 1 || q.KeepRecent < 1 || q.KeepRecent >= q.Threshold {
+		return invalid("compact a session", fmt.Sprintf("threshold is %d and keep_recent %d", q.Threshold, q.KeepRecent), "both are 1 or more, and the threshold is the greater one")
+	}
+	return nil
+}
+
+// SessionCompact summarises the older messages of a session. The summary is an archive, which is a note of the owner.
+var SessionCompact = &Op[SessionCompactRequest, sessions.Compacted]{
+	Operation: Operation{Name: "session compact", Route: "POST /sessions/{run}/compact", Summary: "Summarise the older messages of a session", Doing: "compact a session", Access: Writes},
+	Run: func(ctx context.Context, db *engine.DB, q *SessionCompactRequest) (sessions.Compacted, error) {
+		if err := q.Check(); err != nil {
+			return sessions.Compacted{}, err
+		}
+		o := &sessions.CompactOptions{Threshold: q.Threshold, KeepRecent: q.KeepRecent, Drop: q.Drop, Summarizer: q.Summarizer}
+		return db.Sessions().Compact(ctx, q.owner(), q.Run, o)
+	},
+}
+
+// SessionRepairRequest repairs a session.
+type SessionRepairRequest struct {
+	Session
+	DryRun bool `query:"dry_run" help:"change nothing, and report what would be repaired"`
+	Undo   bool `query:"undo" help:"undo the last repair; the reply is the session"`
+}
+
+// Check implements Checked.
+func (q *SessionRepairRequest) Check() error {
+	if q.DryRun && q.Undo {
+		return invalid("repair a session", "dry_run and undo exclude each other", "")
+	}
+	return nil
+}
+
+// ReadsOnly implements Trial.
+func (q *SessionRepairRequest) ReadsOnly() bool { return q.DryRun }
+
+// A SessionRepairReply is what a repair has done, or the session if a repair was undone.
+type SessionRepairReply struct {
+	// Repaired is what was repaired, or would be.
+	Repaired *sessions.Repaired `has:"repaired"`
+	// Session is the session, where that was undone.
+	Session *sessions.SessionLine
+}
+
+// OneOf returns both forms.
+func (SessionRepairReply) OneOf() []any { return []any{sessions.Repaired{}, sessions.SessionLine{}} }
+
+// MarshalJSON writes what there is of the two.
+func (r SessionRepairReply) MarshalJSON() ([]byte, error) { return writeOne(r) }
+
+// UnmarshalJSON reads one of the two.
+func (r *SessionRepairReply) UnmarshalJSON(b []byte) error { return readOne(b, r) }
+
+// SessionRepair repairs a session, or undoes that.
+var SessionRepair = &Op[SessionRepairRequest, SessionRepairReply]{
+	Operation: Operation{Name: "session repair", Route: "POST /sessions/{run}/repair", Summary: "Repair a session", Doing: "repair a session", Access: Writes},
+	Run: func(ctx context.Context, db *engine.DB, q *SessionRepairRequest) (SessionRepairReply, error) {
+		if err := q.Check(); err != nil {
+			return SessionRepairReply{}, err
+		}
+		if !q.Undo {
+			r, err := db.Sessions().Repair(ctx, q.owner(), q.Run, q.DryRun)
+			return SessionRepairReply{Repaired: &r}, err
+		}
+		if err := db.Sessions().UndoRepair(ctx, q.owner(), q.Run); err != nil {
+			return SessionRepairReply{}, err
+		}
+		s, err := q.state(ctx, db)
+		return SessionRepairReply{Session: &s}, err
 	},
 }

@@ -16,6 +16,7 @@ func All() []Described {
 		UsageAdd, UsageTotal, UsageBy, UsageRank, UsageRollUp, UsageBudgetSet, UsageBudgetList, UsageBudgetRemove, UsageBudgetCheck,
 		NoteAdd, NoteGet, NoteWrite, NoteRename, NoteAlias, NoteRemove, NoteList, NoteSearch,
 		SessionList, SessionState, SessionOpen, SessionOpenNamed, SessionOpenChannel, SessionClose, SessionArchive, SessionDelete,
+		SessionShow, SessionSave, SessionAppend, SessionAppendOne, SessionAppendAll, SessionCompact, SessionRepair,
 		GraphAdd, GraphRelate, GraphEnd, GraphGet, GraphList, GraphDelete, GraphQuery, GraphFind, GraphMatch, GraphPath, GraphRank, GraphComponents,
 		GraphLink, GraphUnlink, GraphStats, GraphLookup, GraphDegrees, GraphCounts, GraphShow, GraphMerge, GraphUnmerge, GraphDuplicates, GraphExport,
 	}

@@ -310,7 +310,7 @@ func TestRepeatedTextIsYoung(t *testing.T) {
 				t.Errorf("%d accesses, created at %v", m.AccessCount, m.CreatedAt)
 			}
 			l, _ := tx.reader().At(m.Seq)
-			f, _ := tx.facts(tx.db.tables.Docs.Row(l.Doc))
+			f, _ := tx.ages().Facts(tx.db.tables.Docs.Row(l.Doc))
 			d = f.Idle
 			return nil
 		}))

@@ -77,7 +77,7 @@ func (restored) Look(ctx context.Context, f vfs.FS, dir string) (lsn uint64, unr
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	if lsn, unreadable = db.LSN(), db.opening.losses.n; unreadable == 0 {
+	if lsn, unreadable = db.LSN(), db.opening.losses.Count(); unreadable == 0 {
 		memories, err = db.Memories().Count(ctx, memory.ListQuery{AllScopes: true})
 	}
 	return lsn, unreadable, memories, errors.Join(err, db.Close())

@@ -41,7 +41,7 @@ func TestCheckDeep(t *testing.T) {
 	}
 	waitIndexed(t, db)
 	r, err := db.CheckDeep(t.Context())
-	if err != nil || !r.OK || len(r.Spaces) != 1 || r.Spaces[0].Sampled != recallSample || r.Spaces[0].Recall < .95 {
+	if err != nil || !r.OK || len(r.Spaces) != 1 || r.Spaces[0].Sampled != 200 || r.Spaces[0].Recall < .95 {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	db.life.EndWork() // The linker reads the index.
@@ -51,7 +51,7 @@ func TestCheckDeep(t *testing.T) {
 		t.Errorf("a check that is not deep: %+v, %v", r, err)
 	}
 	r, err = db.CheckDeep(t.Context())
-	if err != nil || r.OK || r.Spaces[0].Recall > leastRecall || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].What, `vector space "default": its index finds`) {
+	if err != nil || r.OK || r.Spaces[0].Recall > .8 || len(r.Problems) != 1 || !strings.Contains(r.Problems[0].What, `vector space "default": its index finds`) {
 		t.Errorf("all links lead to 64 vectors: %+v, %v", r, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -119,7 +120,7 @@ func (db *DB) awaitOlder(ctx context.Context, lsn uint64) error {
 // awaitBriefly waits until enough is true, for briefWait at most.
 func awaitBriefly(ctx context.Context, enough func() bool) error {
 	for deadline := clock.System().Add(briefWait); ctx.Err() == nil && !enough() && clock.System().Before(deadline); {
-		sleep(ctx, time.Millisecond)
+		_ = retry.Sleep(ctx, time.Millisecond)
 	}
 	return ctx.Err()
 }
@@ -135,7 +136,7 @@ type deadness struct {
 func (db *DB) shadowed(bytes int) {
 	if n := db.store.Shadowed(bytes); n/deadLeast > (n-int64(bytes))/deadLeast {
 		select {
-		case db.due.rewrites.dead <- struct{}{}:
+		case db.due.rewritten <- struct{}{}:
 		default:
 		}
 	}
@@ -149,7 +150,7 @@ func (db *DB) compactDead(ctx context.Context, d *deadness) error {
 	if dead-d.left < max(deadLeast, tables/deadShare) || db.store.AdmitMaintenance(doingCompact, deadLeast) != nil {
 		return nil
 	}
-	err := db.compactStore(ctx, func(took time.Duration) { sleep(ctx, took) })
+	err := db.compactStore(ctx, func(took time.Duration) { _ = retry.Sleep(ctx, took) })
 	d.left, _ = db.store.Garbage()
 	return err
 }

@@ -65,7 +65,7 @@ func Convert(ctx context.Context, from, to string, o *Options) (c Converted, err
 		return c, cmp.Or(taken, err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if n := db.opening.losses.n; n > 0 {
+	if n := db.opening.losses.Count(); n > 0 {
 		return c, &fault.Error{Kind: fault.ErrCorrupt, What: doingConvert + from, Why: "some of it cannot be read: run check", Do: store.WayOn}
 	}
 	co := converting{db: db, files: files, to: to, opts: opts}
@@ -274,7 +274,7 @@ func (co *converting) prove(ctx context.Context) (c Converted, err error) {
 	if err != nil {
 		return c, err
 	}
-	if were != c.Memories || made.LSN() != co.db.LSN()+co.adopted || made.opening.losses.n > 0 {
+	if were != c.Memories || made.LSN() != co.db.LSN()+co.adopted || made.opening.losses.Count() > 0 {
 		return c, &fault.Error{Kind: fault.ErrCorrupt, What: doingConvert + "to " + co.to, Why: "what was made is not what was read", Do: "remove it, and try again"}
 	}
 	files, err := made.files()

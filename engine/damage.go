@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
 // A read of a damaged database returns the intact part, or fails. Either way the damage is recorded
@@ -36,14 +35,6 @@ func (db *DB) Damage() Damage {
 
 // unreadable is how many damages are known.
 func (db *DB) unreadable() int { return int(db.tables.Damages.Count()) }
-
-// damaged notes what a call could not read.
-func (db *DB) damaged(what string, err error) {
-	if store.IsBlock(err) {
-		return // the store has noted it
-	}
-	db.tables.Damages.Note(fmt.Sprintf("%s: %s", what, fault.CauseText(err)))
-}
 
 // incomplete is the error of a read: it notes the damage that the error reports. Of something that
 // was not found beside damage it says so: it may be there.

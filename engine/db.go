@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/embed"
+	"github.com/seed-7aedc3ff/memdb/internal/ageing"
 	"github.com/seed-7aedc3ff/memdb/internal/backups"
 	"github.com/seed-7aedc3ff/memdb/internal/changefeed"
 	"github.com/seed-7aedc3ff/memdb/internal/ctxlock"
@@ -27,6 +28,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/recovery"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -45,14 +47,14 @@ import (
 //     change of a model; spaces.Linker.Rebuilding, the rebuild of vector indexes; backups.Copier.copying, a backup
 //  1. chunks.busy: the janitor's work, a rebuild or a reset; then DB.moving
 //  2. Attempt.turn, of the attempt that a call is a part of; then writer.lock: one transaction that
-//     writes; then callout.mu, a function of the program,
+//     writes; then ageing.callout.mu, a function of the program,
 //     which may open a View
 //  3. janitor.mu, the lists of the dead
 //  4. points.mu, the read points in use
 //  5. those of one structure each: spaces.Set.mu, spaces.Lexical.mu, spaces.codesFile.mu,
 //     state.Names.mu, state.Fields.mu, state.Spoken.mu, selection.Cache.mu,
-//     selection.Members.mu, records.Touches.mu, records.Seen.mu, groupQueue.mu, attempts.mu, backlog.mu, observing.mu,
-//     steady.mu, trust.mu, changefeed.Running.mu, backups.Archives.mu, backups.archiver.mu, mattering.mu
+//     selection.Members.mu, records.Touches.mu, records.Seen.mu, groupQueue.mu, attempts.mu, backlog.mu, ageing.observing.mu,
+//     steady.mu, trust.mu, changefeed.Running.mu, backups.Archives.mu, backups.archiver.mu, ageing.mattering.mu
 //
 // A replica, which has a DB for each state that it shows, takes replication.Replica.loading before all of these,
 // within it replication.followed.mu for a frame or a snapshot, and replication.Replica.mu alone.
@@ -73,6 +75,7 @@ type DB struct {
 	tables state.Tables
 	spaces *spaces.Set
 	parts  []part.Part
+	ageing *ageing.Ageing
 	turn   ctxlock.Mutex // held by what consolidates or evicts
 	// moving is held while documents that were moved get their new numbers, which death
 	// ranges must not name. Work behind the calls makes no range meanwhile.
@@ -164,29 +167,23 @@ type chunks struct {
 
 // program is what the program takes part in: see [Hooks].
 type program struct {
-	hooks     Hooks
-	verdicts  callout
-	observers callout
-	observing observing
-	feeds     changefeed.Running
+	feeds changefeed.Running
 }
 
 // due is what tells the work behind the calls that there is something to do.
 type due struct {
-	mattering  mattering // what evictions have read
-	trash      dueTime
-	emptying   sync.Mutex    // held while the trash is emptied
-	newest     atomic.Uint64 // LSN of the newest list of the trash
-	look       chan struct{} // has the trash looked at
-	uncleaned  atomic.Bool   // a list of the trash waits for the janitor
-	capsLooked atomic.Uint32 // Mark of the tables when agents were held to their caps last
-	rewrites   rewrites
+	trash     dueTime
+	emptying  sync.Mutex    // held while the trash is emptied
+	newest    atomic.Uint64 // LSN of the newest list of the trash
+	look      chan struct{} // has the trash looked at
+	uncleaned atomic.Bool   // a list of the trash waits for the janitor
+	rewritten chan struct{} // has the store looked at for what is dead
 }
 
 // opening is what Open has met.
 type opening struct {
 	lsn     uint64 // the newest commit of then
-	losses  losses
+	losses  *recovery.Losses
 	damaged error    // what it found of the text index
 	mended  []string // what Salvage has mended beside the store
 }
@@ -403,14 +400,9 @@ func (db *DB) flushAtClose() error {
 	return err
 }
 
-// told tells of an error of background work that the log has heard of already.
-func told(err error) bool {
-	return errors.Is(err, fault.ErrFailed) || errors.Is(err, fault.ErrDiskFull) || errors.Is(err, fault.ErrNotOwner) || errors.Is(err, fault.ErrUnavailable)
-}
-
 // report logs an error of work in the background.
 func (db *DB) report(err error) {
-	if !told(err) {
+	if !fault.Told(err) {
 		db.logger.Error("background work", "error", err)
 	}
 }

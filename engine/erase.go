@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 )
 
 // An erasure leaves nothing of a memory, an agent or a user in the folder. It writes first, in
@@ -326,7 +327,7 @@ func (db *DB) awaitEnds(ctx, wait context.Context, enough func() bool) error {
 		if enough() {
 			return nil
 		}
-		if sleep(wait, eraseLook); wait.Err() != nil {
+		if retry.Sleep(wait, eraseLook) != nil {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}

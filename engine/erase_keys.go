@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/requests"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/scope"
 	"github.com/seed-7aedc3ff/memdb/sessions"
@@ -132,7 +133,7 @@ func (db *DB) eraseHistories(ctx, wait context.Context, e *erasure.Erasure) erro
 			}
 			return db.releaseSeqs(ctx)
 		}
-		if sleep(wait, erasePause); wait.Err() != nil {
+		if retry.Sleep(wait, erasePause) != nil {
 			break
 		}
 	}
@@ -243,7 +244,7 @@ func (db *DB) eraseWords(ctx context.Context, of *erasure.Whose) error {
 		if err := db.janitor.work(ctx); err != nil {
 			return err
 		}
-		sleep(ctx, erasePause)
+		_ = retry.Sleep(ctx, erasePause)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -318,7 +319,7 @@ func (db *DB) closeChunk(ctx context.Context, of []occupancy) error {
 		if db.grows(number) {
 			tx.next.Doc = (uint32(number) + 1) << 16
 		}
-		tx.logInternal()
+		tx.rec.LogInternal()
 		tx.onApplied(func(uint64) error {
 			index.End()
 			return nil
@@ -358,7 +359,7 @@ func (db *DB) eraseNames(ctx context.Context, e *erasure.Erasure) error {
 		if err := tx.set(layout.ErasureKey, next.Encode()); err != nil {
 			return err
 		}
-		tx.logInternal()
+		tx.rec.LogInternal()
 		tx.onApplied(func(uint64) error {
 			for _, k := range gone {
 				db.tables.Names.Forget(k)

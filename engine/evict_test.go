@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -18,28 +17,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
-
-// mustEvict evicts and returns the report and the reasons by ID.
-func mustEvict(t *testing.T, db *DB, o EvictOptions) (Evicted, map[string]policy.Reason) {
-	t.Helper()
-	got := map[string]policy.Reason{}
-	o.Visit = func(v Victim) error {
-		got[v.ID] = v.Reason
-		return nil
-	}
-	r, err := db.Evict(t.Context(), &o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	counts := map[policy.Reason]int{}
-	for _, why := range got {
-		counts[why]++
-	}
-	if r.Evicted != len(got) || !maps.Equal(counts, r.Reasons) || r.DryRun != o.DryRun {
-		t.Fatalf("the report %+v is not that of %v", r, got)
-	}
-	return r, got
-}
 
 // TestEvictEqualsRules: over random databases Evict takes what the rules say of each memory,
 // evaluated one by one; a dry run says the same and changes nothing; and all is as before
@@ -133,16 +110,6 @@ func evictRun(t *testing.T, rng *rand.Rand) {
 	closeTest(t, db)
 }
 
-// waitFor waits until a condition holds.
-func waitFor(t *testing.T, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it did not come")
-		}
-	}
-}
-
 // ruled applies the rules to every memory that is read, and tells which have expired.
 func ruled(t *testing.T, db *DB, o *EvictOptions, clk *testClock) (want map[string]policy.Reason, hidden map[string]bool) {
 	t.Helper()
@@ -206,105 +173,6 @@ func TestEvictDefaults(t *testing.T) {
 	}
 	if p := policy.Default(); p.Cap != 10_000 {
 		t.Errorf("the cap is %d", p.Cap)
-	}
-}
-
-// TestConfidenceStopsAtFloor: decay alone never takes a confidence below 0.1, so it evicts
-// nothing unless the floor of the policy is lower.
-func TestConfidenceStopsAtFloor(t *testing.T) {
-	clk := newTestClock()
-	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
-	mustStore(t, db.Memories(), memory.Memory{ID: "m", Text: "m", Scope: memory.Scope{Agent: "a"}, Importance: new(.9)})
-	decay := func() {
-		clk.advance(8 * 24 * time.Hour)
-		for range 60 {
-			if _, err := db.Consolidate(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	decay()
-	m, err := db.Memories().Get(t.Context(), memory.Scope{}, "m")
-	if err != nil || *m.Confidence != .1 || *m.StoredConfidence != 1 {
-		t.Fatalf("%v, %v, %v", err, m.Confidence, m.StoredConfidence)
-	}
-	if r, err := db.Consolidate(t.Context(), nil); err != nil || r.Decayed != 0 || r.Processed != 1 {
-		t.Errorf("at the floor: %+v, %v", r, err)
-	}
-	if r, _ := mustEvict(t, db, EvictOptions{}); r.Evicted != 0 {
-		t.Errorf("evicted %+v", r)
-	}
-	p := policy.Default()
-	p.Floor = 0
-	if _, err := db.Policies().Set(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	decay()
-	if r, _ := mustEvict(t, db, EvictOptions{}); r.Reasons[policy.LowConfidence] != 1 || r.Policy != 1 {
-		t.Errorf("evicted %+v", r)
-	}
-	if h := mustHistory(t, db.Memories(), memory.Scope{}, "m"); h[1].Policy != 1 || h[1].Reason != memory.ReasonConfidence {
-		t.Errorf("history %+v", h[1])
-	}
-}
-
-func TestEvictRefuses(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), Options{})
-	for name, o := range map[string]EvictOptions{
-		"a negative age": {MaxAge: new(-time.Hour)},
-		"no number":      {MinImportance: new(math.NaN())},
-		"too important":  {MinImportance: new(1.5)},
-		"no cap":         {Cap: new(int64(0))},
-		"a run":          {Scope: memory.Scope{User: "u", Run: "r"}},
-	} {
-		if _, err := db.Evict(t.Context(), &o); !errors.Is(err, fault.ErrInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for name, o := range map[string]ConsolidateOptions{
-		"a rate above 1": {Rate: new(1.01)},
-		"no number":      {Rate: new(math.NaN())},
-		"a run":          {Scope: memory.Scope{Run: "r"}},
-	} {
-		if _, err := db.Consolidate(t.Context(), &o); !errors.Is(err, fault.ErrInvalid) {
-			t.Errorf("consolidate: %s: %v", name, err)
-		}
-	}
-}
-
-// TestEvictBesideViews: an open View goes on to see what was evicted, and what was changed
-// between the choice and the commit stays.
-func TestEvictBesideViews(t *testing.T) {
-	db := openTest(t, vfs.NewMem(), Options{})
-	for _, id := range []string{"a", "b"} {
-		mustStore(t, db.Memories(), memory.Memory{ID: id, Text: id, Scope: memory.Scope{Agent: "a"}, Confidence: new(.0)})
-	}
-	err := db.View(t.Context(), func(tx *Tx) error {
-		p := policy.Default()
-		chosen, err := tx.unkept(t.Context(), &p, memory.Scope{}, nil)
-		if err != nil || len(chosen) != 2 {
-			return fmt.Errorf("%d are chosen: %w", len(chosen), err)
-		}
-		if _, err := db.Memories().Update(t.Context(), memory.Scope{}, "a", memory.Patch{Pinned: new(true)}); err != nil {
-			return err
-		}
-		err = db.Update(t.Context(), func(in *Tx) error {
-			chosen, err = in.evict(chosen, &p, memory.Scope{}, nil)
-			return err
-		})
-		if err != nil || len(chosen) != 1 {
-			return fmt.Errorf("%d are evicted: %w", len(chosen), err)
-		}
-		if page, err := tx.Memories().List(t.Context(), memory.ListQuery{AllScopes: true}); err != nil || len(page.Memories) != 2 {
-			return fmt.Errorf("the View sees %d: %w", len(page.Memories), err)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if left := mustList(t, db.Memories(), memory.Scope{Agent: "a"}); len(left) != 1 || left[0].ID != "a" {
-		t.Errorf("left %+v", left)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // mustExpire deletes what has expired.
 func mustExpire(t testing.TB, db *DB) {
 	t.Helper()
-	if err := db.expire(context.Background()); err != nil {
+	if err := db.ageing.Expire(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -249,7 +249,7 @@ func TestAgedPages(t *testing.T) {
 	fs, clk := vfs.NewMem(), newTestClock()
 	db := openTest(t, fs, setup{Options: Options{Clock: clk.now}})
 	p := policy.Default()
-	if pages, next := db.agedPages(&p, 0); len(pages) != 0 || next != 0 {
+	if pages, next := db.ageing.AgedPages(&p, 0); len(pages) != 0 || next != 0 {
 		t.Errorf("of none: %v, %d", pages, next)
 	}
 	var batch []memory.Memory
@@ -263,21 +263,21 @@ func TestAgedPages(t *testing.T) {
 	if _, err := db.Memories().StoreBatch(t.Context(), batch, nil); err != nil {
 		t.Fatal(err)
 	}
-	if pages, next := db.agedPages(&p, 0); len(pages) != 0 || next != 0 {
+	if pages, next := db.ageing.AgedPages(&p, 0); len(pages) != 0 || next != 0 {
 		t.Errorf("while all are young: %v, %d", pages, next)
 	}
 	clk.advance(31 * 24 * time.Hour)
-	if pages, next := db.agedPages(&p, 0); !slices.Equal(pages, []uint64{0, 2}) || next != 0 {
+	if pages, next := db.ageing.AgedPages(&p, 0); !slices.Equal(pages, []uint64{0, 2}) || next != 0 {
 		t.Errorf("once all are old: %v, %d", pages, next)
 	}
-	if pages, _ := db.agedPages(&p, 1); !slices.Equal(pages, []uint64{2}) {
+	if pages, _ := db.ageing.AgedPages(&p, 1); !slices.Equal(pages, []uint64{2}) {
 		t.Errorf("from the second on: %v", pages)
 	}
 	// A consolidation with a low floor makes it possible that any confidence is too low.
 	p.Floor = .01
 	setPolicy(t, db, func(stored *policy.Policy) { stored.Floor = .01 })
 	mustConsolidate(t, db, ConsolidateOptions{Rate: new(.5), Merge: new(false)})
-	if pages, _ := db.agedPages(&p, 0); len(pages) != 3 {
+	if pages, _ := db.ageing.AgedPages(&p, 0); len(pages) != 3 {
 		t.Errorf("under a low floor: %v", pages)
 	}
 	closeTest(t, db)

@@ -13,4 +13,6 @@ func OpenAsItIs(dir string, o *Options) (*DB, error) {
 }
 
 // KeepSchedule does what a schedule has for the time of the database's clock.
-func KeepSchedule(db *DB, s policy.Schedule) error { return db.keepSchedule(context.Background(), s) }
+func KeepSchedule(db *DB, s policy.Schedule) error {
+	return db.ageing.KeepSchedule(context.Background(), s)
+}

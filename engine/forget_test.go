@@ -264,3 +264,12 @@ func TestEmbeddedKeepsHistory(t *testing.T) {
 	noError(t, embedAgain(t, db))
 	events(memory.EventUpdate)
 }
+
+// embedAgain gives the second memory another vector, by a version that is no event.
+func embedAgain(t *testing.T, db *DB) error {
+	return db.Update(t.Context(), func(tx *Tx) error {
+		l, _ := tx.reader().At(2)
+		_, err := tx.revise(t.Context(), "embed it again", l, map[string][]float32{memory.DefaultSpace: {3, 4}}, 0, false)
+		return err
+	})
+}

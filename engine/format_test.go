@@ -158,7 +158,7 @@ func valueEncodings(t *testing.T) []encoding {
 		{name: "record, smallest", bytes: small.Append(nil), value: withoutMetadata(small), decode: decoder(layout.DecodeRecord)},
 		{name: "record, plain", bytes: plain["record"], value: full, decode: decoder(layout.DecodeRecord), open: len(full.Text)},
 		{name: "record, plain and smallest", bytes: plain["record, smallest"], value: withoutMetadata(small), decode: decoder(layout.DecodeRecord), open: 1},
-		{name: "forward record", bytes: forward, value: read, decode: decoder(decodeForward)},
+		{name: "forward record", bytes: forward, value: read, decode: decoder(records.DecodeForward)},
 		rowsEncoding(),
 		{name: "death by a merge elsewhere", bytes: elsewhereDeath.Encode(), value: elsewhereDeath, decode: decoder(layout.DecodeDeath)},
 		{name: "death", bytes: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}.Encode(), value: layout.Death{At: 1767225600123, Born: 0xa0b0c0, Change: 7}, decode: decoder(layout.DecodeDeath)},
@@ -177,7 +177,7 @@ func valueEncodings(t *testing.T) []encoding {
 }
 
 // forwardEncoding is a forward record, read and written.
-func forwardEncoding() (*forwardRecord, []byte) {
+func forwardEncoding() (*records.Forward, []byte) {
 	full := fullRecord()
 	forward := &records.Pending{
 		Version: layout.Version{Owner: 3, Seq: 0x0102030405, Born: 0xa0b0c0, Change: 7}, Run: 9, Rec: full,
@@ -186,10 +186,10 @@ func forwardEncoding() (*forwardRecord, []byte) {
 			Values: []invindex.Value{{Field: layout.FieldUser, Key: layout.NumberValue(1)}, {Field: layout.FirstMetadataField + 2, Key: "sred"}},
 		},
 	}
-	read := &forwardRecord{Row: layout.Row{
+	read := &records.Forward{Row: layout.Row{
 		Version: forward.Version, Run: 9, Created: full.Created, Expires: full.Expires,
 		Importance: full.Importance, Confidence: full.Confidence, Vectors: full.Vectors,
-	}, idx: forward.Index}
+	}, Index: forward.Index}
 	return read, forward.AppendForward(nil)
 }
 
@@ -430,17 +430,17 @@ func FuzzDecodeForward(f *testing.F) {
 	_, forward := forwardEncoding()
 	f.Add(forward)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := decodeForward(b)
+		r, err := records.DecodeForward(b)
 		if err != nil {
 			if !errors.Is(err, fault.ErrCorrupt) {
 				t.Errorf("error %v", err)
 			}
 			return
 		}
-		p := &records.Pending{Version: r.Version, Run: r.Run, Index: r.idx, Rec: &layout.Record{
+		p := &records.Pending{Version: r.Version, Run: r.Run, Index: r.Index, Rec: &layout.Record{
 			Created: r.Created, Expires: r.Expires, Importance: r.Importance, Confidence: r.Confidence, Vectors: r.Vectors,
 		}}
-		again, err := decodeForward(p.AppendForward(nil))
+		again, err := records.DecodeForward(p.AppendForward(nil))
 		if err != nil {
 			t.Fatalf("%+v: %v", r, err)
 		}
@@ -448,7 +448,7 @@ func FuzzDecodeForward(f *testing.F) {
 		if fmt.Sprintf("%+v", again) != fmt.Sprintf("%+v", r) {
 			t.Errorf("%+v is read back as %+v", r, again)
 		}
-		if err := invindex.New(invindex.Config{}).Add(1, &r.idx); err != nil && !errors.Is(err, invindex.ErrInvalid) {
+		if err := invindex.New(invindex.Config{}).Add(1, &r.Index); err != nil && !errors.Is(err, invindex.ErrInvalid) {
 			t.Errorf("indexing: %v", err)
 		}
 	})

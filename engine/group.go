@@ -5,11 +5,15 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/seed-7aedc3ff/memdb/internal/ageing"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // groupQueue gathers small changes that wait for the writer lock: whoever gets it
@@ -260,4 +264,43 @@ func (db *DB) tryGroup(group []groupCall) (fits int) {
 		}
 	}
 	return len(group)
+}
+
+// waitForCaps keeps a store waiting, as long as LockWait, while an owner has twice the slack more
+// than the cap, and is to be looked at.
+func (db *DB) waitForCaps(ctx context.Context, memories []*records.Prepared) error {
+	owners := &db.tables.Docs.Owners
+	if owners.Most() == 0 {
+		return nil
+	}
+	release, err := db.enter("write") // a Close lets what evicts go on so long
+	if err != nil {
+		return err
+	}
+	defer release()
+	limit := db.tables.Ageing.At(state.MaxLSN).Cap
+	var wait context.Context
+	for i, p := range memories {
+		if i > 0 && p.Rec.Scope.Owner() == memories[i-1].Rec.Scope.Owner() {
+			continue
+		}
+		owner, known := db.tables.Names.Cached(layout.Name{Class: layout.NameOwner, Text: scope.Key(p.Rec.Scope.Owner())})
+		for known {
+			spared := owners.Crowded(owner, limit+2*ageing.CapSlack(limit))
+			if spared == nil {
+				break
+			}
+			if wait == nil {
+				var cancel context.CancelFunc
+				wait, cancel = db.lockLimit(ctx)
+				defer cancel()
+			}
+			select {
+			case <-spared:
+			case <-wait.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
+	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
 
@@ -304,4 +306,75 @@ func usd(t testing.TB, s string) usage.USD {
 	u, err := usage.ParseUSD(s)
 	noError(t, err)
 	return u
+}
+
+// mustEvict evicts and returns the report and the reasons by ID.
+func mustEvict(t *testing.T, db *DB, o EvictOptions) (Evicted, map[string]policy.Reason) {
+	t.Helper()
+	got := map[string]policy.Reason{}
+	o.Visit = func(v Victim) error {
+		got[v.ID] = v.Reason
+		return nil
+	}
+	r, err := db.Evict(t.Context(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[policy.Reason]int{}
+	for _, why := range got {
+		counts[why]++
+	}
+	if r.Evicted != len(got) || !maps.Equal(counts, r.Reasons) || r.DryRun != o.DryRun {
+		t.Fatalf("the report %+v is not that of %v", r, got)
+	}
+	return r, got
+}
+
+// waitFor waits until a condition holds.
+func waitFor(t *testing.T, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it did not come")
+		}
+	}
+}
+
+func mustConsolidate(t *testing.T, db *DB, o ConsolidateOptions) (Consolidated, []Merge) {
+	t.Helper()
+	var merges []Merge
+	o.Visit = func(m Merge) error {
+		merges = append(merges, m)
+		return nil
+	}
+	r, err := db.Consolidate(t.Context(), &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, merges
+}
+
+// alikeDB is a database that merges what is nearly the same.
+func alikeDB(t *testing.T, fs vfs.FS, o Options) *DB {
+	t.Helper()
+	db := openTest(t, fs, o)
+	p, err := policy.Preset(policy.PresetSubstrate)
+	p.PruneBelow = 0
+	if err == nil {
+		_, err = db.Policies().Set(t.Context(), p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// comes waits until ok, for two minutes at most.
+func comes(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("two minutes went by, and not: " + what)
+		}
+	}
 }

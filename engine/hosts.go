@@ -6,6 +6,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/embed"
 	"github.com/seed-7aedc3ff/memdb/graph"
 	"github.com/seed-7aedc3ff/memdb/hnsw"
+	"github.com/seed-7aedc3ff/memdb/internal/ageing"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
@@ -87,5 +88,5 @@ func (h *recordsHost) Link(s memory.Scope, seq uint64, f *mention.Found) error {
 }
 
 func (h *recordsHost) Forget(how graph.Forgotten, owner uint32, seq uint64) error {
-	return h.tx().forgetInGraph(how, dying{owner: owner, seq: seq})
+	return h.tx().forgetInGraph(how, ageing.Dying{Owner: owner, Seq: seq})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -139,7 +140,7 @@ func (j *janitor) run(ctx context.Context) {
 		if !j.ranged() && j.db.due.uncleaned.Swap(false) {
 			j.db.due.tellTrash()
 		}
-		if err != nil && ctx.Err() == nil && !told(err) {
+		if err != nil && ctx.Err() == nil && !fault.Told(err) {
 			j.db.logger.Error("cleaning up", "error", err)
 		}
 	}
@@ -214,7 +215,7 @@ func (p *pace) pause(ctx context.Context, n int) {
 	p.cleaned += int64(n)
 	died := p.j.died.Load()
 	if died-p.died < p.cleaned && p.j.awaited.Load() == 0 && p.j.db.life.Busy() {
-		sleep(ctx, min(paceShare*clock.System().Sub(p.began), paceMost))
+		_ = retry.Sleep(ctx, min(paceShare*clock.System().Sub(p.began), paceMost))
 		p.cleaned, p.died = 0, died
 	}
 	p.began = clock.System()
@@ -474,14 +475,4 @@ func (db *DB) dropVersion(batch *pebble.Batch, r kv.Reader, v layout.Version, ol
 		err = batch.Delete(db.keys().Record(v), nil)
 	}
 	return rec, err
-}
-
-// sleep waits for a time, or until a context is over.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -268,7 +268,7 @@ func (tx *Tx) loadWithout(v layout.Version, q *memory.ListQuery) (*memory.Memory
 		return nil, nil // it was told of
 	}
 	if rec, err := tx.state.Record(v); err == nil {
-		setVectors(&m, tx.vectorsLeft(rec, v))
+		setVectors(&m, tx.reader().VectorsLeft(rec, v))
 	}
 	return &m, nil
 }

@@ -2,12 +2,10 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/RoaringBitmap/roaring/v2"
-	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -15,9 +13,10 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/recovery"
+	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/invindex"
 )
 
 // load reads the state from the store into the tables and indexes.
@@ -27,10 +26,12 @@ func (db *DB) load() error {
 		what string
 		run  func() error
 	}{
-		{"the generations", db.loadGenerations},
+		{"the generations", func() error { return db.opening.losses.LoadGenerations(db.store, db.keys(), db.readOnly) }},
 		{"the log", db.loadLog},
 		{"the names", db.loadNames},
-		{"the spaces without a name", db.deriveSpaces},
+		{"the spaces without a name", func() error {
+			return db.opening.losses.DeriveSpaces((&Tx{db: db, state: db.stateOf(db.store, 0)}).recovering())
+		}},
 		{"the documents", db.loadDocs},
 		{"the text index", db.mendText},
 		{"the vectors", db.spaces.Load},
@@ -39,8 +40,8 @@ func (db *DB) load() error {
 		{"the death ranges", db.loadRanges},
 		{"the parts", db.loadParts},
 		{"an erasure that has begun", db.loadErasure},
-		{"what a rebuild left behind", func() error { return db.without("what a rebuild left behind", db.dropOldGenerations()) }},
-		{"what a move left behind", func() error { return db.without("what a move left behind", db.dropStrayPages()) }},
+		{"what a rebuild left behind", func() error { return db.opening.losses.Without("what a rebuild left behind", db.dropOldGenerations()) }},
+		{"what a move left behind", func() error { return db.opening.losses.Without("what a move left behind", db.dropStrayPages()) }},
 	} {
 		if err := step.run(); err != nil {
 			return fault.Within(fmt.Sprintf("%s: load %s", place.Opening(db.dir), step.what), store.Error("read the store", err))
@@ -61,25 +62,30 @@ func (db *DB) loadLog() (err error) {
 	}
 	last, err := lastLogRecord(it)
 	if err = errors.Join(err, it.Close()); store.Unreadable(err) {
-		db.lost("the newest record of the log", err)
+		db.opening.losses.Lost("the newest record of the log", err)
 		return db.deriveLog()
 	}
 	if err != nil || last == nil {
 		db.writer.next.Doc = db.firstDoc
 		return err
 	}
-	db.writer.applied, db.writer.next = last.lsn, last.next
+	db.writer.applied, db.writer.next = last.LSN, last.Next
 	return nil
 }
 
-// logEnd is the state that the newest record of the log tells.
-type logEnd struct {
-	lsn  uint64
-	next layout.Counters
+// deriveLog finds what numbers were given out from what has them.
+func (db *DB) deriveLog() error {
+	end := recovery.Log{Next: layout.Counters{Doc: db.firstDoc}}
+	err := end.DeriveLog(MaxMemories, func(kind byte, visit func(key, value []byte) error) error {
+		lower, upper := db.keys().Span(kind)
+		return db.loadKeys("something that tells which numbers were given out", lower, upper, visit)
+	})
+	db.writer.applied, db.writer.next = end.LSN, end.Next
+	return err
 }
 
 // lastLogRecord reads the last record of the log, nil where there is none.
-func lastLogRecord(it kv.Iterator) (*logEnd, error) {
+func lastLogRecord(it kv.Iterator) (*recovery.Log, error) {
 	if !it.Last() {
 		return nil, it.Error()
 	}
@@ -90,7 +96,7 @@ func lastLogRecord(it kv.Iterator) (*logEnd, error) {
 	return decodeLogEnd(it.Key(), value)
 }
 
-func decodeLogEnd(key, value []byte) (*logEnd, error) {
+func decodeLogEnd(key, value []byte) (*recovery.Log, error) {
 	lsn, ok := layout.ParseLSNKey(key)
 	if !ok {
 		return nil, layout.BadKey("log", key)
@@ -99,7 +105,7 @@ func decodeLogEnd(key, value []byte) (*logEnd, error) {
 	if err == nil && next.Doc > MaxMemories {
 		err = &fault.Error{Kind: fault.ErrCorrupt, What: "read the log", Why: "its next document number is beyond the last", Do: store.Rescue}
 	}
-	return &logEnd{lsn, next}, err
+	return &recovery.Log{LSN: lsn, Next: next}, err
 }
 
 // loadNames reads the fields and the spaces; the other names are looked up as
@@ -145,7 +151,7 @@ func misnamed(name string) error {
 // loadKeys visits keys, and goes on without what cannot be read.
 func (db *DB) loadKeys(what string, lower, upper []byte, visit func(key, value []byte) error) error {
 	tx := &Tx{db: db, state: db.stateOf(db.store, 0)}
-	tx.state.Lose = func(err error) { db.lost(what, err) }
+	tx.state.Lose = func(err error) { db.opening.losses.Lost(what, err) }
 	return tx.state.Scan(lower, upper, visit)
 }
 
@@ -198,11 +204,11 @@ func (db *DB) loadDocs() error {
 		return err
 	}
 	// What grows comes last: the index takes no document for a chunk that is not the newest.
-	all := docKeys(db.keys(), layout.KindForward)
-	parts := []*numbered{all}
+	all := recovery.DocKeys(db.keys(), layout.KindForward)
+	parts := []*recovery.Numbered{all}
 	if next := db.writer.next.Doc; next&0xffff != 0 {
 		first := uint64(layout.ChunkOf(next)) << 16
-		parts = []*numbered{all.within(0, first), all.within(first+1<<16, all.end), all.within(first, first+1<<16)}
+		parts = []*recovery.Numbered{all.Within(0, first), all.From(first + 1<<16), all.Within(first, first+1<<16)}
 	}
 	for _, part := range parts {
 		if err := db.loadForward(part, tombs); err != nil {
@@ -229,8 +235,8 @@ func (db *DB) loadDocs() error {
 }
 
 // loadForward reads forward records.
-func (db *DB) loadForward(keys *numbered, tombs *tombstones) error {
-	return db.scanDocs(keys, "documents", func(n uint64, value []byte) error {
+func (db *DB) loadForward(keys *recovery.Numbered, tombs *tombstones) error {
+	return db.opening.losses.ScanDocs(db.store, keys, "documents", func(n uint64, value []byte) error {
 		doc := uint32(n)
 		if doc >= MaxMemories {
 			return noNumber(doc)
@@ -242,7 +248,7 @@ func (db *DB) loadForward(keys *numbered, tombs *tombstones) error {
 			}
 		}
 		return db.loadDoc(doc, value)
-	})
+	}, db.chunks.use)
 }
 
 // tombstones are those that Open finds.
@@ -255,11 +261,11 @@ type tombstones struct {
 }
 
 func (db *DB) loadTombstones() (*tombstones, error) {
-	t := &tombstones{all: roaring.New(), left: map[uint32]*records.Dead{}, died: db.diedByRecord}
+	t := &tombstones{all: roaring.New(), left: map[uint32]*records.Dead{}, died: func(v layout.Version) bool { return recovery.DiedByRecord(db.store, db.keys(), v) }}
 	tx := &Tx{db: db, state: db.stateOf(db.store, 0)}
 	tx.state.Lose = func(err error) {
 		t.incomplete = true
-		db.lost("a tombstone", err)
+		db.opening.losses.Lost("a tombstone", err)
 	}
 	lower, upper := db.keys().Span(layout.KindTombstone)
 	err := tx.state.Scan(lower, upper, func(key, value []byte) error {
@@ -315,7 +321,7 @@ func (db *DB) leaveToJanitor(t *tombstones) {
 }
 
 func (db *DB) loadDoc(doc uint32, value []byte) error {
-	f, err := decodeForward(value)
+	f, err := records.DecodeForward(value)
 	if err != nil {
 		return fault.Within(fmt.Sprintf("document %d", doc), err)
 	}
@@ -325,7 +331,7 @@ func (db *DB) loadDoc(doc uint32, value []byte) error {
 	if db.opening.damaged != nil {
 		return nil // the index is built anew
 	}
-	err = db.tables.NewestIndex.Load().Add(doc, &f.idx)
+	err = db.tables.NewestIndex.Load().Add(doc, &f.Index)
 	if err != nil && db.mends { // chunks are missing, and the numbers do not rise any more
 		db.opening.damaged, err = err, nil
 	}
@@ -382,7 +388,7 @@ func (db *DB) loadRanges() error {
 		}
 		set := d.Docs
 		if !d.Listed {
-			if set, _, err = tx.bornInScope(d.Scope); err != nil {
+			if set, _, err = selection.Born(&tx.state, d.Scope); err != nil {
 				return err
 			}
 		}
@@ -402,61 +408,4 @@ func (db *DB) loadRanges() error {
 		db.janitor.dying.Add(int64(d.Docs.GetCardinality()))
 		return nil
 	})
-}
-
-// forwardRecord is all that the tables and indexes need of a document of a chunk that is
-// in RAM, so that opening reads no memories.
-type forwardRecord struct {
-	layout.Row
-	idx invindex.Doc
-}
-
-func decodeForward(b []byte) (*forwardRecord, error) {
-	r, idx, err := layout.DecodeRow(b)
-	if err != nil {
-		return nil, err
-	}
-	f := &forwardRecord{Row: *r}
-	var rest []byte
-	if f.idx, rest, err = invindex.DecodeDoc(idx); err != nil || len(rest) > 0 {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a forward record", Cause: err}
-	}
-	return f, nil
-}
-
-// loadGenerations reads the table, which a new database gets here. Every key
-// depends on it, so a database that has data and no table is damaged.
-func (db *DB) loadGenerations() error {
-	b, closer, err := db.store.Get(layout.GenerationsKey)
-	if errors.Is(err, kv.ErrNotFound) {
-		return db.firstGenerations()
-	}
-	if err == nil {
-		err = errors.Join(db.keys().DecodeGenerations(b), closer.Close())
-	}
-	if store.Unreadable(err) {
-		db.lost("the generations of keys", err)
-		return db.deriveGenerations()
-	}
-	return err
-}
-
-func (db *DB) firstGenerations() error {
-	it, err := db.store.Iter(nil, nil)
-	if err != nil {
-		return err
-	}
-	any := it.First()
-	if err = errors.Join(err, it.Error(), it.Close()); any || store.Unreadable(err) {
-		db.lost("the generations of keys", cmp.Or(err, error(&fault.Error{Kind: fault.ErrCorrupt, What: "read the generations", Why: "they are missing"})))
-		return db.deriveGenerations()
-	}
-	if err != nil {
-		return err
-	}
-	db.keys().FirstGenerations()
-	if db.readOnly {
-		return nil
-	}
-	return db.store.Set(layout.GenerationsKey, db.keys().EncodeGenerations(), pebble.Sync)
 }

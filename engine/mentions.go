@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/ageing"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
@@ -214,13 +215,6 @@ func (db *DB) mentioned(ctx context.Context, mem *memory.Memory) (linked bool, e
 	return linked, err
 }
 
-// dying is a memory that dies with a commit, or gets another text.
-type dying struct {
-	owner uint32
-	seq   uint64
-	into  uint64 // the Seq of what it is merged into, 0 for none
-}
-
 const (
 	// forgetRoom is the room in a transaction that is kept for what one memory has in a graph,
 	// in bytes and changes: what a text can name, with all that goes with it.
@@ -231,7 +225,7 @@ const (
 
 // forgetInGraphs takes from the graphs what memories are the reason for, in the commit in which
 // they die. What the transaction has no room for goes by the clean-up behind it.
-func (tx *Tx) forgetInGraphs(how graph.Forgotten, all iter.Seq[dying]) error {
+func (tx *Tx) forgetInGraphs(how graph.Forgotten, all iter.Seq[ageing.Dying]) error {
 	g := partOf[*graph.Part](tx.db)
 	empty, err := g.Empty((*partTx)(tx))
 	if err != nil || empty {
@@ -239,12 +233,12 @@ func (tx *Tx) forgetInGraphs(how graph.Forgotten, all iter.Seq[dying]) error {
 	}
 	linked := map[uint32]bool{} // by owner: whether its graph knows of memories
 	for d := range all {
-		knows, asked := linked[d.owner]
+		knows, asked := linked[d.Owner]
 		if !asked {
-			if knows, err = g.HasMemories((*partTx)(tx), d.owner); err != nil {
+			if knows, err = g.HasMemories((*partTx)(tx), d.Owner); err != nil {
 				return err
 			}
-			linked[d.owner] = knows
+			linked[d.Owner] = knows
 		}
 		if !knows {
 			continue
@@ -252,8 +246,8 @@ func (tx *Tx) forgetInGraphs(how graph.Forgotten, all iter.Seq[dying]) error {
 		if tx.within(doingUnlearn, forgetChanges, forgetRoom) != nil {
 			return nil
 		}
-		how.Into = d.into
-		if err := tx.changePart(doingUnlearn, func(t part.Tx) error { return g.Forget(t, d.owner, d.seq, how) }); err != nil {
+		how.Into = d.Into
+		if err := tx.changePart(doingUnlearn, func(t part.Tx) error { return g.Forget(t, d.Owner, d.Seq, how) }); err != nil {
 			return tx.breaks(err) // others are forgotten
 		}
 	}
@@ -261,8 +255,8 @@ func (tx *Tx) forgetInGraphs(how graph.Forgotten, all iter.Seq[dying]) error {
 }
 
 // forgetInGraph is forgetInGraphs of one memory.
-func (tx *Tx) forgetInGraph(how graph.Forgotten, d dying) error {
-	return tx.forgetInGraphs(how, func(yield func(dying) bool) { yield(d) })
+func (tx *Tx) forgetInGraph(how graph.Forgotten, d ageing.Dying) error {
+	return tx.forgetInGraphs(how, func(yield func(ageing.Dying) bool) { yield(d) })
 }
 
 // rememberInGraph gives a memory that came back from the trash what it had in the graph.

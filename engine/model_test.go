@@ -208,7 +208,7 @@ func (w *world) look(mm Memories, s *model) {
 
 func (w *world) expire() {
 	w.db.chunks.busy.Lock() // what is moved meanwhile may be passed by, until the next time
-	err := w.db.expire(context.Background())
+	err := w.db.ageing.Expire(context.Background())
 	w.db.chunks.busy.Unlock()
 	if err != nil {
 		w.t.Fatal(err)

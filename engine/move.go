@@ -20,6 +20,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/invindex"
 )
@@ -329,7 +330,7 @@ func (m *mover) settle(ctx context.Context) error {
 	defer db.moving.Unlock()
 	db.janitor.awaited.Add(1)
 	defer db.janitor.awaited.Add(-1)
-	for deadline := clock.System().Add(settleWait); ; sleep(ctx, time.Millisecond) {
+	for deadline := clock.System().Add(settleWait); ; _ = retry.Sleep(ctx, time.Millisecond) {
 		if err := db.janitor.cleanRanges(ctx, db.points.oldest()); err != nil {
 			return err
 		}

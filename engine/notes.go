@@ -216,7 +216,7 @@ func (tx *Tx) noteDocs(ctx context.Context, owner uint32, o scope.Owner) (*roari
 	}
 	all.And(in)
 	docs := roaring.New()
-	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
+	err = tx.ages().EachIn(ctx, all, func(doc uint32, r *doctable.Row) {
 		if r.Owner == owner && !r.Over(tx.state.Now) {
 			docs.Add(doc)
 		}
@@ -232,6 +232,9 @@ func notesOf(o scope.Owner) filter.Filter {
 	}
 	return kinds
 }
+
+// numberBatch bounds the notes that get numbers in one commit.
+const numberBatch = 500
 
 // numberNotes gives numbers to notes and archives that were stored before there were any.
 func (db *DB) numberNotes(ctx context.Context) error {
@@ -261,9 +264,9 @@ func (db *DB) numberNotes(ctx context.Context) error {
 		return err
 	}
 	slices.SortFunc(bare, func(a, b records.Live) int { return cmp.Compare(a.Seq, b.Seq) })
-	for part := range slices.Chunk(bare, recoverBatch) {
+	for part := range slices.Chunk(bare, numberBatch) {
 		err := db.acknowledge(db.update(ctx, func(tx *Tx) error {
-			tx.logInternal()
+			tx.rec.LogInternal()
 			for _, l := range part {
 				rec, err := tx.state.Record(l.Version)
 				if err == nil && state.IsNote(rec) {

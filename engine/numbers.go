@@ -43,6 +43,9 @@ const (
 	leastSpread, spread = 64, 4
 )
 
+// use notes that a number is not free.
+func (c *chunks) use(chunk uint16) { c.used[chunk] = true }
+
 // freeFrom is the first chunk from one on that is not in use, nor one of taken, or else the
 // lowest such. The writer lock is held.
 func (c *chunks) freeFrom(first int, taken []uint16) (uint16, bool) {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
+	"github.com/seed-7aedc3ff/memdb/internal/ageing"
 	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/backups"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
@@ -21,6 +22,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/lifecycle"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/recovery"
 	"github.com/seed-7aedc3ff/memdb/internal/replication"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -102,7 +104,7 @@ func open(dir string, o *Options, t *tuning) (*DB, error) {
 			return nil, fault.Within(place.Opening(dir), err)
 		}
 	}
-	if err := db.newHooks(o.Hooks); err != nil {
+	if err := db.ageing.SetHooks(o.Hooks, place.Opening(dir)); err != nil {
 		return nil, err
 	}
 	if o.ReadOnly {
@@ -137,15 +139,22 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 	if base == nil {
 		base = fsys.Disk
 	}
-	ageing := policy.NewPart()
+	rules := policy.NewPart()
 	db := &DB{
-		dir: dir, config: newConfig(o, t), parts: append(newParts(ageing), t.beside...),
-		writer: writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), due: due{rewrites: newRewrites(), look: make(chan struct{}, 1)},
+		dir: dir, config: newConfig(o, t), parts: append(newParts(rules), t.beside...),
+		writer: writer{lock: make(chan struct{}, 1)}, turn: ctxlock.New(), moving: ctxlock.New(), due: due{rewritten: make(chan struct{}, 1), look: make(chan struct{}, 1)},
 		chunks: chunks{busy: ctxlock.New(), sealed: map[uint16]bool{}, size: map[uint16]int{}, buried: map[uint16]int{}, emptied: map[uint16]bool{}},
 	}
 	db.tables.Names, db.tables.Fields = state.NewNames(), state.NewFields()
+	db.ageing = ageing.New((*ageingHost)(db), ageing.Config{
+		Logger: db.logger, Clock: db.clock, Jumped: db.steady.jumped,
+		Trashed: func(lsn uint64, until int64) {
+			db.due.newest.Store(lsn)
+			db.due.trash.before(until)
+		},
+	})
 	db.touched = records.NewTouches(&db.tables, db.now)
-	db.tables.Ageing, db.tables.Columns = ageing, t.columns
+	db.tables.Ageing, db.tables.Columns = rules, t.columns
 	db.points = newPoints(o.Retain, o.MaxViewAge, func() int64 { return db.now() })
 	db.life = lifecycle.New(func(err error) { db.store.Fail(err) }, db.report)
 	db.copier = backups.NewCopier((*backupHost)(db))
@@ -159,6 +168,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 		db.store = store.New(db.storeConfig(base, o, t))
 	}
 	db.tables.Damages, db.tables.Behind = db.store.Damages(), db.store.Behind
+	db.opening.losses = recovery.NewLosses(db.tables.Damages, db.logger)
 	db.scopes.Limit = db.scopesShare()
 	db.spaces = db.newSpaces(t.vectors)
 	db.scopes.Spaces = db.spaces
@@ -171,7 +181,7 @@ func newDB(dir string, o *Options, t *tuning) (*DB, vfs.FS) {
 func (db *DB) storeConfig(base vfs.FS, o *Options, t *tuning) store.Config {
 	c := store.Config{
 		Dir: db.dir, Base: base, Log: db.logger, ReadOnly: db.readOnly, Budget: db.budget, Reserve: o.DiskReserve,
-		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.due.rewrites.tell, ManifestBytes: t.manifestBytes,
+		Merger: db.merger(), Appended: appended, Resume: db.resume, Rewritten: db.ageing.Rewritten, ManifestBytes: t.manifestBytes,
 		Salvage: o.Salvage, NumberKey: layout.NumberKey, TailBytes: tailBytes(o, t), File: t.file, MarkKey: layout.LogMarkKey,
 	}
 	if t.logged != nil {
@@ -372,11 +382,12 @@ func (db *DB) start(id *place.Identity, o *Options) error {
 	}
 	db.tables.Docs.Link(db.writer.next.Seq, db.points.oldest)
 	db.backlog = newBacklog(db.writer.next.Seq)
-	if err := db.recoverDocs(context.Background()); err != nil {
-		return err
-	}
 	if !db.readOnly {
-		if err := db.without("notes without a number", db.numberNotes(context.Background())); err != nil {
+		o := recovery.Opened{Losses: db.opening.losses, Ranges: db.janitor.ranges, Applied: db.writer.applied, Seq: db.writer.next.Seq, Stats: db.loadStats}
+		if err := o.Recover(context.Background(), (*recoveryHost)(db)); err != nil {
+			return err
+		}
+		if err := db.opening.losses.Without("notes without a number", db.numberNotes(context.Background())); err != nil {
 			return fault.Within(place.Opening(db.dir), err)
 		}
 	}
@@ -414,17 +425,12 @@ func (db *DB) proveLSN() error {
 	if db.writer.applied >= marked {
 		return nil
 	}
-	damage := errors.New(missingCommits(db.writer.applied, marked))
+	damage := errors.New(recovery.MissingCommits(db.writer.applied, marked))
 	if !db.salvage || db.readOnly {
 		return &fault.Error{Kind: fault.ErrCorrupt, What: place.Opening(db.dir), Cause: damage, Do: store.WayOn}
 	}
 	db.opening.mended = append(db.opening.mended, damage.Error())
 	return db.store.GoBackTo(db.writer.applied)
-}
-
-// missingCommits says that commits are lost which were acknowledged.
-func missingCommits(newest, marked uint64) string {
-	return fmt.Sprintf("the newest commit has LSN %d, and LSN %d was acknowledged: the commits in between are lost", newest, marked)
 }
 
 // appended are the large kinds of which new keys come last, in the order of keys.
@@ -454,31 +460,31 @@ func (db *DB) startWriting(o *Options) {
 	})
 	db.life.Every("erases", eraseEvery, lifecycle.AtOnce(), db.goOnErasing)
 	if db.expiring {
-		db.startExpiring()
+		db.ageing.StartExpiring(db.life)
 	}
 	db.startParts()
 	if db.logged != nil {
 		db.startLog()
 	}
-	if db.program.hooks.Evicted != nil {
-		db.life.Go("tells of evictions", db.runObserver)
+	if db.ageing.Observed() {
+		db.life.Go("tells of evictions", db.ageing.RunObserver)
 	}
 	if o.KeepCaps {
-		db.startCaps()
+		db.ageing.StartCaps(db.life)
 	}
 	if o.EvictOnCompaction {
-		db.startSweeping()
+		db.ageing.StartSweeping(db.life)
 	}
 	var forgot time.Time
 	db.life.Every("forgets", forgetEvery, nil, func(ctx context.Context) error { return db.forget(ctx, &forgot) })
 	var dead deadness
-	db.life.Every("compacts", compactEvery, db.due.rewrites.dead, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
+	db.life.Every("compacts", compactEvery, db.due.rewritten, func(ctx context.Context) error { return db.compactDead(ctx, &dead) })
 	db.due.tellTrash()
 	db.life.Every("empties the trash", trashEvery, db.due.look, db.emptyTrash)
 	if o.Schedule != nil {
 		s := *o.Schedule
 		// At once, too: many a program is never open for as long as that.
-		db.life.Every("evicts and consolidates", scheduleEvery, lifecycle.AtOnce(), func(ctx context.Context) error { return db.keepSchedule(ctx, s) })
+		db.life.Every("evicts and consolidates", ageing.ScheduleEvery, lifecycle.AtOnce(), func(ctx context.Context) error { return db.ageing.KeepSchedule(ctx, s) })
 	}
 	if o.EmbedInBackground && db.embedder != nil {
 		db.life.Every("embeds memories", embedEvery, nil, db.embedBehind)

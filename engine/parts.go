@@ -21,7 +21,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/requests"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
-	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/notes"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -85,7 +84,7 @@ func (db *DB) partBytes() (n int64) {
 func (db *DB) loadParts() error {
 	tx := &Tx{db: db, state: db.stateOf(db.store, state.MaxLSN)}
 	for _, p := range db.parts {
-		tx.state.Lose = func(err error) { db.lost("something of the "+p.Name(), err) }
+		tx.state.Lose = func(err error) { db.opening.losses.Lost("something of the "+p.Name(), err) }
 		if l, ok := p.(part.Loader); ok {
 			if err := tx.state.Without(l.Load((*partTx)(tx), part.Opening{Budget: db.partShare(), ReadOnly: db.readOnly})); err != nil {
 				return err
@@ -367,10 +366,7 @@ func (tx *Tx) changePart(doing string, fn func(part.Tx) error) error {
 // partTx is a transaction as parts see it.
 type partTx Tx
 
-var (
-	_ part.Tx      = (*partTx)(nil)
-	_ part.Checker = (*partChecker)(nil)
-)
+var _ part.Tx = (*partTx)(nil)
 
 func (p *partTx) tx() *Tx { return (*Tx)(p) }
 
@@ -588,59 +584,4 @@ func (p *partTx) Stage(fn func(lsn uint64)) {
 		fn(lsn)
 		return nil
 	})
-}
-
-// partChecker is a check of a part's keys.
-type partChecker struct {
-	*partTx
-	c    *checker
-	name string // of the part
-}
-
-func (p *partChecker) Each(kind byte, visit func(key, value []byte) error) error {
-	return p.c.scan(kind, func(key, stored []byte) error {
-		value, err := layout.Unseal(key, stored)
-		if err != nil {
-			p.Problem("%s: %v", p.tx().db.kindName(kind), err)
-			return nil
-		}
-		return visit(key, value)
-	})
-}
-
-func (p *partChecker) EachCounter(kind byte, visit func(owner uint32, n int64)) error {
-	return p.Each(layout.KindCounter, func(key, value []byte) error {
-		of, owner, ok := layout.ParseCounterKey(key)
-		if !ok {
-			return layout.BadKey("counter", key)
-		}
-		if of != kind {
-			return nil
-		}
-		n, err := layout.DecodeCounter(value)
-		if err != nil {
-			p.Problem("%v", err)
-			return nil
-		}
-		visit(owner, n)
-		return nil
-	})
-}
-
-func (p *partChecker) Problem(format string, args ...any) {
-	p.c.report.problem(p.name, "", format, args...)
-}
-
-func (p *partChecker) Derived(format string, args ...any) {
-	p.c.report.add(remedyRebuild+p.name, p.name, "", format, args...)
-}
-
-// parts checks the keys of each part.
-func (c *checker) parts() error {
-	for _, p := range c.tx.db.parts {
-		if err := p.Check(&partChecker{(*partTx)(c.tx), c, p.Name()}); err != nil {
-			return &fault.Error{Kind: fault.ErrCorrupt, What: "check the " + valid.Short(p.Name()), Cause: err}
-		}
-	}
-	return nil
 }

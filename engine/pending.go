@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/retry"
 	"github.com/seed-7aedc3ff/memdb/internal/selection"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
@@ -374,7 +375,7 @@ func (db *DB) embedBehind(ctx context.Context) error {
 		case !errors.Is(err, memory.ErrEmbedder):
 			return err // nil where nothing is left
 		}
-		sleep(ctx, pause) // the failure is in the statistics
+		_ = retry.Sleep(ctx, pause) // the failure is in the statistics
 	}
 }
 

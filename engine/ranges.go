@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
-	"github.com/seed-7aedc3ff/memdb/internal/doctable"
+	"github.com/seed-7aedc3ff/memdb/internal/ageing"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -101,9 +101,9 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *memory.DeleteQuery) (int, e
 	tx.wentFor(layout.ReasonScope, n)
 	tx.log = append(tx.log, byte(layout.LogRange))
 	tx.log = binary.AppendUvarint(tx.log, uint64(d.Change))
-	return n, tx.forgetInGraphs(graph.Forgotten{}, func(yield func(dying) bool) {
+	return n, tx.forgetInGraphs(graph.Forgotten{}, func(yield func(ageing.Dying) bool) {
 		for it := docs.Iterator(); it.HasNext(); {
-			if r := tx.db.tables.Docs.Row(it.Next()); !yield(dying{owner: r.Owner, seq: r.Seq}) {
+			if r := tx.db.tables.Docs.Row(it.Next()); !yield(ageing.Dying{Owner: r.Owner, Seq: r.Seq}) {
 				return
 			}
 		}
@@ -114,44 +114,13 @@ func (tx *Tx) deleteMatching(ctx context.Context, q *memory.DeleteQuery) (int, e
 // that have not expired, which are all that a filter looks at.
 func (tx *Tx) doomed(ctx context.Context, q *memory.DeleteQuery) (*roaring.Bitmap, int, error) {
 	if q.Filter == nil {
-		return tx.bornInScope(q.Scope)
+		return selection.Born(&tx.state, q.Scope)
 	}
 	docs, err := selection.Selected(ctx, &tx.state, q.Scope, q.AllScopes, q.Filter)
 	if err != nil {
 		return nil, 0, err
 	}
 	return docs, int(docs.GetCardinality()), nil
-}
-
-// bornInScope is the set of documents in a scope that have not died, expired or
-// not, and the number of those that have not expired.
-func (tx *Tx) bornInScope(s memory.Scope) (docs *roaring.Bitmap, n int, err error) {
-	set, err := selection.ScopeSet(&tx.state, s)
-	if err != nil {
-		return nil, 0, err
-	}
-	docs = roaring.New()
-	born := func(doc uint32, r *doctable.Row) {
-		if !r.Visible(tx.state.LSN) {
-			return
-		}
-		docs.Add(doc)
-		if !r.Over(tx.state.Now) {
-			n++
-		}
-	}
-	if set == nil { // every owner's
-		selection.EachRow(&tx.state, func(doc uint32, r *doctable.Row) bool {
-			born(doc, r)
-			return true
-		})
-		return docs, n, nil
-	}
-	for it := set.Iterator(); it.HasNext(); {
-		doc := it.Next()
-		born(doc, tx.db.tables.Docs.Row(doc))
-	}
-	return docs, n, nil
 }
 
 const doingClean = "clean up what died"
@@ -303,7 +272,7 @@ func (tx *Tx) reset() (int, error) {
 	if err := tx.needToFree("reset", len(tx.state.Keys.Kinds())*layout.KeyHeader); err != nil {
 		return 0, err
 	}
-	docs, n, err := tx.bornInScope(memory.Scope{})
+	docs, n, err := selection.Born(&tx.state, memory.Scope{})
 	if err != nil {
 		return 0, err
 	}

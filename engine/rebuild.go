@@ -16,20 +16,12 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
-	"github.com/seed-7aedc3ff/memdb/internal/records"
+	"github.com/seed-7aedc3ff/memdb/internal/recovery"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/invindex"
-)
-
-// The indexes that Rebuild makes anew.
-const (
-	IndexText    = "text"    // of words and filters
-	IndexVectors = "vectors" // of each vector space
-	IndexGraph   = "graph"   // the keys by which entities and relations are found, and their counts
-	IndexAll     = "all"     // these three, one after the other
 )
 
 const doingRebuild = "rebuild"
@@ -320,9 +312,9 @@ func (b *textBuilder) add(ctx context.Context, spans []docSpan, oldest uint64) (
 // document indexes a document, and writes its forward record where its chunk has
 // them.
 func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch, doc uint32, r *doctable.Row) error {
-	pv, err := tx.indexAgain(ctx, r)
+	pv, err := tx.recovering().IndexAgain(ctx, r)
 	if store.Unreadable(err) {
-		b.db.lost(fmt.Sprintf("memory number %d, which no search finds from now on", r.Seq), err)
+		b.db.opening.losses.Lost(fmt.Sprintf("memory number %d, which no search finds from now on", r.Seq), err)
 		return nil
 	}
 	if pv == nil || err != nil {
@@ -338,24 +330,6 @@ func (b *textBuilder) document(ctx context.Context, tx *Tx, batch *pebble.Batch,
 		return nil
 	}
 	return batch.Set(b.keys.Doc(layout.KindForward, doc), pv.AppendForward(nil), nil)
-}
-
-// indexAgain reads a memory and analyses it anew; nil where it has been erased.
-func (tx *Tx) indexAgain(ctx context.Context, r *doctable.Row) (*records.Pending, error) {
-	rec, err := tx.state.ReadRecord(r.Version)
-	switch {
-	case errors.Is(err, kv.ErrNotFound) && r.Died.Load() != doctable.Alive:
-		return nil, nil // by a reset
-	case err != nil:
-		return nil, store.Error(fmt.Sprintf("read memory number %d", r.Seq), err)
-	}
-	p := &records.Prepared{Rec: *rec}
-	if err := records.Analyse(ctx, &tx.db.tables, p); err != nil {
-		return nil, err
-	}
-	pv := &records.Pending{Version: r.Version, Run: r.Run, Rec: rec}
-	pv.Index, err = records.IndexedDoc(p, r.Run, tx.knownNumber)
-	return pv, err
 }
 
 // closeChunks seals the chunk that grows, if the next document is of another one and the
@@ -478,28 +452,21 @@ func (db *DB) noteAnalyzer() error {
 	return nil
 }
 
-// knownNumber is the number of a name that was given before.
-func (tx *Tx) knownNumber(k layout.Name) (uint32, bool, error) {
-	if k.Class == layout.NameField {
-		num, ok := tx.db.tables.Fields.Number(k.Text)
-		return num, ok, nil
+// recovering is the transaction as recovery reads it.
+func (tx *Tx) recovering() *recovery.State {
+	st := &recovery.State{View: tx.reader(), Part: (*partTx)(tx)}
+	if tx.db.mends {
+		st.Name = tx.db.giveName
 	}
-	num, ok, err := tx.state.Lookup(k)
-	switch {
-	case tx.db.mends && (store.Unreadable(err) || err == nil && !ok):
-		return tx.db.giveName(k)
-	case err == nil && !ok:
-		err = &fault.Error{Kind: fault.ErrCorrupt, What: doingRebuild, Why: fmt.Sprintf("the name %q has no number", valid.Short(k.Text)), Do: "run check"}
-	}
-	return num, ok, err
+	return st
 }
 
 // giveName gives a name that cannot be read a new number, in a copy of what is left of a database.
-func (db *DB) giveName(k layout.Name) (num uint32, ok bool, err error) {
+func (db *DB) giveName(k layout.Name) (num uint32, err error) {
 	n := &db.writer.next.Names[k.Class]
 	*n++
 	key := db.keys().Name(k.Class, k.Text)
-	return *n, true, db.store.Set(key, layout.EncodeName(key, *n, k.Text, nil), pebble.NoSync)
+	return *n, db.store.Set(key, layout.EncodeName(key, *n, k.Text, nil), pebble.NoSync)
 }
 
 // dropOldGenerations removes what a rebuild that was interrupted has left behind.

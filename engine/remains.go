@@ -1,27 +1,20 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	iofs "io/fs"
-	"slices"
-	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/fsys"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
-	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/onefile"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
-	"github.com/seed-7aedc3ff/memdb/internal/shipping"
+	"github.com/seed-7aedc3ff/memdb/internal/recovery"
 	"github.com/seed-7aedc3ff/memdb/internal/store"
 )
 
@@ -41,16 +34,9 @@ type Remains struct {
 }
 
 // Loss is something that cannot be read.
-type Loss struct {
-	What   string // what was kept there
-	Count  int    // of What where that is known, or else of the places that cannot be read
-	Reason string
-}
+type Loss = recovery.Loss
 
-const (
-	remainsSuffix = ".remains"
-	doingRemains  = "read what is left of "
-)
+const remainsSuffix = ".remains"
 
 // OpenRemains opens what is left of a database whose files are damaged or gone: it reads each
 // table and log by itself, makes a copy of what it finds in a new folder, beside, and
@@ -124,12 +110,12 @@ func (r *Remains) Close() error {
 // fill makes the copy.
 func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) error {
 	if err := r.fs.RemoveAll(r.dir); err != nil { // of a rescue that was interrupted
-		return fault.Within(doingRemains+dir, err)
+		return fault.Within(recovery.DoingRemains+dir, err)
 	}
 	if err := place.MakeDir(r.fs, r.dir); err != nil {
 		return err
 	}
-	id, err := r.identity(fs, dir)
+	id, err := recovery.Identity(fs, dir, r.file)
 	if errors.Is(err, fault.ErrNewerLayout) || errors.Is(err, fault.ErrNotDatabase) {
 		return err
 	}
@@ -141,230 +127,19 @@ func (r *Remains) fill(ctx context.Context, fs vfs.FS, dir string, o *Options) e
 	if err := db.store.Open(false, store.Timeline(random)); err != nil {
 		return err
 	}
-	if id, err = r.copy(ctx, fs, dir, db, id, o); err != nil {
+	c := recovery.Copy{
+		FS: fs, Dir: dir, File: r.file, Damages: r.damages, Store: db.store, Parts: db.parts, Kinds: db.partKinds(), Merger: db.merger(), Losses: db.opening.losses,
+		Language: o.Language, Indexed: o.IndexedText, Now: db.clock(),
+	}
+	id, err = c.Fill(ctx, &db.tables, id)
+	r.Keys, r.Lost = c.Keys, c.Lost
+	if err != nil {
 		return errors.Join(err, db.store.Close())
 	}
 	if err := db.store.Close(); err != nil {
-		return fault.Within(doingRemains+dir, err)
+		return fault.Within(recovery.DoingRemains+dir, err)
 	}
 	id.Created, id.Timeline, id.Replica, id.Logged = true, random.String(), false, false
 	id.Layout, id.Settings.Layout = place.Layout, place.Layout
 	return id.Write(r.fs, r.dir)
-}
-
-// identity is that of the database, nil where it cannot be read.
-func (r *Remains) identity(fs vfs.FS, dir string) (*place.Identity, error) {
-	if r.file == nil {
-		return place.Read(fs, dir)
-	}
-	id, err := place.Decode(r.file.Head().Identity)
-	if err == nil && id.Layout > place.Layout {
-		return nil, place.NewerLayout(dir, id.Layout)
-	}
-	return id, err
-}
-
-// read writes all keys that can be read into the store of the copy.
-func (r *Remains) read(fs vfs.FS, dir string, db *DB, lost func(store.Loss)) (keys int, err error) {
-	if r.file == nil {
-		return db.store.Fill(&store.Remains{FS: fs, Dir: dir, Merger: db.merger(), Lost: lost})
-	}
-	for _, d := range r.damages {
-		if d.From != nil || d.To != nil { // of the rest nothing depends: blocks are read without it
-			lost(store.Loss{File: dir, Why: d.Error(), From: d.From, To: d.To})
-		}
-	}
-	return r.file.CopyTo(db.store)
-}
-
-func (r *Remains) lose(what, why string) {
-	r.Lost = append(r.Lost, Loss{What: what, Count: 1, Reason: why})
-}
-
-// copy fills the store of the copy. It returns the identity that the store fits: that of
-// memdb.json, nil if it cannot be read; its copy in the store; or a new one.
-func (r *Remains) copy(ctx context.Context, fs vfs.FS, dir string, db *DB, id *place.Identity, o *Options) (*place.Identity, error) {
-	indexes := "" // why one of them cannot be read, where only that is lost
-	var err error
-	r.Keys, err = r.read(fs, dir, db, func(l store.Loss) {
-		what, counts := db.between(l.From, l.To)
-		if counts || l.What != "" {
-			r.lose(cmp.Or(l.What, what), l.Error())
-		} else {
-			indexes = l.Error()
-		}
-	})
-	if err != nil {
-		return nil, fault.Within(doingRemains+dir, err)
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if r.Keys == 0 {
-		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: doingRemains + dir, Why: "no key can be read", Do: "restore a backup"}
-	}
-	if id == nil {
-		if b, err := place.CopyIn(db.store); err == nil {
-			id, _ = place.Decode(b)
-		}
-	}
-	if id == nil {
-		r.lose("the settings: the language and the indexed fields", place.Name+" and its copy cannot be read")
-		if id, err = place.New(o.Language, o.IndexedText, db.clock()); err != nil {
-			return nil, err
-		}
-		now := db.clock().UTC()
-		id.KeysSince = &now // nothing tells that it had none
-	}
-	keys, err := layout.NewKeys(id.HashSeed, db.partKinds()...)
-	if err != nil {
-		return nil, err
-	}
-	db.tables.NewestKeys.Store(keys)
-	if indexes != "" {
-		if err := r.loseDeaths(db, indexes); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.rename(db); err != nil {
-		return nil, err
-	}
-	return id, r.loseCommits(fs, dir, db)
-}
-
-// loseCommits reports the commits that the mark beside the store says were acknowledged and that are
-// behind the newest one in the copy.
-func (r *Remains) loseCommits(fs vfs.FS, dir string, db *DB) error {
-	if r.file != nil { // one file has no mark
-		return nil
-	}
-	_, marked, err := store.Marked(fs, dir)
-	if err != nil {
-		return fault.Within(doingRemains+dir, err)
-	}
-	snap := db.store.NewSnapshot()
-	newest, err := shipping.Newest(db.keys(), snap)
-	if err = errors.Join(err, snap.Close()); err != nil {
-		return err
-	}
-	if newest.LSN < marked {
-		r.Lost = append(r.Lost, Loss{What: "commits", Count: int(marked - newest.LSN), Reason: missingCommits(newest.LSN, marked)})
-	}
-	return nil
-}
-
-// loseDeaths tells what is lost with a part of the indexes where a delete by scope is not cleaned up
-// after: it finds by them which memories died, and writes that to their histories.
-func (r *Remains) loseDeaths(db *DB, why string) error {
-	lower, upper := db.keys().Span(layout.KindRange)
-	err := kv.Scan(db.store, lower, upper, func(_, _ []byte) error {
-		r.lose("deaths of memories that were deleted by scope", why)
-		return kv.ErrStop
-	})
-	if errors.Is(err, kv.ErrStop) {
-		return nil
-	}
-	return err
-}
-
-// rename puts the names under the keys that the hash seed gives them, where memdb.json is not
-// that of the store: its seed is lost then. IDs are found by the seed, too, but also in records.
-func (r *Remains) rename(db *DB) (err error) {
-	keys := db.keys()
-	if err := db.loadGenerations(); err != nil {
-		return err
-	}
-	b := db.store.NewBatch()
-	defer func() { _ = b.Close() }()
-	fit := 0
-	var others []string
-	lower, upper := keys.Span(layout.KindName)
-	err = db.loadKeys("a name", lower, upper, func(key, value []byte) error {
-		num, name, extra, err := layout.DecodeName(key, value)
-		if err != nil || len(key) <= layout.KeyHeader {
-			r.lose("a name", fmt.Sprintf("what lies under its key %x is damaged", key))
-			return b.Delete(key, nil)
-		}
-		own := keys.Name(layout.NameClass(key[layout.KeyHeader]), name)
-		if bytes.Equal(own, key) {
-			fit++
-			return nil
-		}
-		others = append(others, name)
-		return errors.Join(b.Delete(key, nil), b.Set(own, layout.EncodeName(own, num, name, extra), nil))
-	})
-	if err != nil {
-		return err
-	}
-	if fit > 0 { // it is the right seed, and what does not fit it is damaged
-		for _, name := range others {
-			r.lose("a name", fmt.Sprintf("%q lies under a key that is not its own", name))
-		}
-		return nil
-	}
-	lower, upper = keys.Span(layout.KindID)
-	return cmp.Or(b.DeleteRange(lower, upper, nil), db.store.Apply(b, pebble.Sync))
-}
-
-// kept says what the keys of a kind are, and whether they are more than what can be made again
-// from others.
-func (db *DB) kept(kind byte) (what string, counts bool) {
-	for _, p := range db.parts {
-		for _, k := range p.Kinds() {
-			if byte(k) == kind {
-				return p.Name(), true
-			}
-		}
-	}
-	switch kind {
-	case layout.KindRecord:
-		return "memories", true
-	case layout.KindVector:
-		return "vectors", true
-	case layout.KindHistory:
-		return "deaths of memories", true
-	case layout.KindStats:
-		return "access statistics", true
-	case layout.KindName:
-		return "names", true
-	case layout.KindLog:
-		return "the log of changes", true
-	case layout.KindRange, layout.KindTombstone:
-		return "deletes", true
-	case layout.KindForward, layout.KindRows, layout.KindText, layout.KindDedup, layout.KindID, layout.KindPending, layout.KindCounter:
-		return "indexes", false
-	case layout.IdentityKey[0]:
-		return "settings of the store", true
-	}
-	return "", false // no key has this kind
-}
-
-// between says what lay between two keys.
-func (db *DB) between(from, to []byte) (what string, counts bool) {
-	if len(from) == 0 && len(to) == 0 {
-		return "everything in a file of the store", true
-	}
-	first, last := 0, 0xff // a bound that is not known is that of all keys
-	if len(from) > 0 {
-		first = int(from[0])
-	}
-	if len(to) > 0 {
-		last = int(to[0])
-	}
-	var names []string
-	for kind := first; kind <= last; kind++ {
-		if name, is := db.kept(byte(kind)); is {
-			counts = true
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
-	}
-	return strings.Join(names, ", "), counts
-}
-
-// kindName is what the keys of a kind are, for messages.
-func (db *DB) kindName(kind byte) string {
-	name, _ := db.kept(kind)
-	return name
 }

@@ -176,7 +176,7 @@ func (h *replicaHost) Show(dir string, st *store.Store, id *place.Identity, stat
 	t.frozen, t.follows = st, stats
 	db, _ := newDB(dir, opts, &t)
 	db.held = notHeld{}
-	if err := cmp.Or(db.newHooks(opts.Hooks), db.become(id, opts)); err != nil {
+	if err := cmp.Or(db.ageing.SetHooks(opts.Hooks, place.Opening(dir)), db.become(id, opts)); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	return (*replicaView)(db), db.launch(id, opts)

@@ -189,7 +189,7 @@ func TestMergeLosesNothing(t *testing.T) {
 // TestUndoRun: the LSN that a consolidation returns brings back all that it has merged and pruned, in
 // however many commits.
 func TestUndoRun(t *testing.T) {
-	const n = mergeBatch + mergeBatch/5
+	const n = 1000 + 1000/5
 	clk := newTestClock()
 	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
 	all := make([]memory.Memory, 0, n+2)
@@ -296,7 +296,7 @@ func TestAgentCaps(t *testing.T) {
 	for i := range 60 {
 		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Scope: memory.Scope{User: fmt.Sprint("u", i%20), Agent: []string{"a", "", "b"}[i%3]}, Text: fmt.Sprint("text ", i)})
 	}
-	if err := db.keepAgentCaps(t.Context(), db.tables.Ageing.At(state.MaxLSN)); err != nil {
+	if err := db.ageing.KeepAgentCaps(t.Context(), db.tables.Ageing.At(state.MaxLSN)); err != nil {
 		t.Fatal(err)
 	}
 	n := map[string]int{}

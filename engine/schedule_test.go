@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/internal/ageing"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -30,7 +31,7 @@ func TestScheduleWalksAYear(t *testing.T) {
 	db := open()
 	look := func() {
 		t.Helper()
-		if err := db.keepSchedule(t.Context(), policy.Schedule{}); err != nil {
+		if err := db.ageing.KeepSchedule(t.Context(), policy.Schedule{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,7 +93,7 @@ func TestScheduleOptions(t *testing.T) {
 	mustStore(t, db.Memories(), memory.Memory{Text: "m", Scope: memory.Scope{Agent: "a"}, Confidence: new(.0)})
 	for range 3 {
 		clk.advance(12 * time.Hour)
-		if err := db.keepSchedule(t.Context(), s); err != nil {
+		if err := db.ageing.KeepSchedule(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,7 +115,7 @@ func TestShortPrograms(t *testing.T) {
 		noError(t, err)
 		defer closeTest(t, db)
 		waitFor(t, func() bool { return done(db) })
-		if took := time.Since(began); took >= scheduleEvery {
+		if took := time.Since(began); took >= ageing.ScheduleEvery {
 			t.Errorf("%s after %v: a program that is open for a moment would not have seen it", what, took)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/recovery"
 	"github.com/seed-7aedc3ff/memdb/internal/state"
 	"github.com/seed-7aedc3ff/memdb/internal/turn"
 	"github.com/seed-7aedc3ff/memdb/invindex"
@@ -279,7 +280,7 @@ func (w *sealWriter) apply() error {
 // loadSealed reads the chunks that are sealed.
 func (db *DB) loadSealed(gone func(doc uint32, v layout.Version) bool) error {
 	var p layout.RowPage
-	return db.scanDocs(rowKeys(db.keys()), "pages of rows", func(n uint64, value []byte) error {
+	return db.opening.losses.ScanDocs(db.store, recovery.RowKeys(db.keys()), "pages of rows", func(n uint64, value []byte) error {
 		first := uint32(n * layout.RowsOfPage)
 		if first >= MaxMemories {
 			return noNumber(first)
@@ -303,7 +304,7 @@ func (db *DB) loadSealed(gone func(doc uint32, v layout.Version) bool) error {
 			}
 		}
 		return nil
-	})
+	}, db.chunks.use)
 }
 
 // loadChunk opens a sealed chunk of the text index. One that is damaged makes Open

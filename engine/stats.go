@@ -181,7 +181,7 @@ func (db *DB) Stats(ctx context.Context) (Stats, error) {
 	}
 	m := db.store.Metrics()
 	s := Stats{
-		Memories: db.tables.Docs.Live.Load(), Terms: int64(db.tables.NewestIndex.Load().Terms()), Lost: db.opening.losses.n, LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()), Erasing: db.erasing.Load() != nil,
+		Memories: db.tables.Docs.Live.Load(), Terms: int64(db.tables.NewestIndex.Load().Terms()), Lost: db.opening.losses.Count(), LSN: db.LSN(), Dying: max(0, db.janitor.dying.Load()), Erasing: db.erasing.Load() != nil,
 		Form: db.Form(), DiskBytes: files.Sum(), Files: files, Spaces: []SpaceInfo{},
 		Memory: MemoryStats{
 			Budget: db.budget, BlockCache: m.BlockCache.Size, Memtables: int64(m.MemTable.Size),

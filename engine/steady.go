@@ -13,8 +13,6 @@ const (
 	// jumpHolds is for how long such a clock must stand to be believed: a machine that was asleep
 	// has such a clock, too, and one that is set by a network is set right within minutes.
 	jumpHolds = 10 * time.Minute
-	// clockJumped is what a report says.
-	clockJumped = "the clock has jumped ahead; it is believed once it has stood for ten minutes"
 )
 
 // steady reports whether the clock may be believed by what takes things away. It compares the clock

@@ -46,7 +46,7 @@ func TestJumpsAgeNothing(t *testing.T) {
 	mustStore(t, j.Memories(), memory.Memory{ID: "small", Scope: s, Text: "small", Importance: new(0.0)})
 	mustStore(t, j.Memories(), memory.Memory{ID: "ends", Scope: s, Text: "ends", ExpiresAt: j.clk.now().Add(time.Hour)})
 	mustStore(t, j.Memories(), memory.Memory{ID: "trashed", Scope: s, Text: "trashed", Confidence: new(.01)})
-	noError(t, j.keepSchedule(ctx, policy.Schedule{})) // begins to count
+	noError(t, j.ageing.KeepSchedule(ctx, policy.Schedule{})) // begins to count
 	evicted, err := j.Evict(ctx, nil)
 	if err != nil || evicted.Evicted != 1 || evicted.Skipped != "" {
 		t.Fatalf("%+v, %v", evicted, err)
@@ -61,9 +61,9 @@ func TestJumpsAgeNothing(t *testing.T) {
 	if r, err := j.Evict(ctx, nil); err != nil || r.Skipped == "" || r.Evicted != 0 {
 		t.Errorf("an eviction: %+v, %v", r, err)
 	}
-	noError(t, j.keepSchedule(ctx, policy.Schedule{}))
-	noError(t, j.expire(ctx))
-	if _, err := j.sweep(ctx, 0); err != nil {
+	noError(t, j.ageing.KeepSchedule(ctx, policy.Schedule{}))
+	noError(t, j.ageing.Expire(ctx))
+	if _, err := j.ageing.Sweep(ctx, 0); err != nil {
 		t.Error(err)
 	}
 	noError(t, j.emptyTrash(ctx))

@@ -162,7 +162,7 @@ func (w words) int(name string) int {
 func span(s string) time.Duration {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, _ := strconv.Atoi(days)
-		return time.Duration(n) * day
+		return time.Duration(n) * 24 * time.Hour
 	}
 	d, _ := time.ParseDuration(s)
 	return d

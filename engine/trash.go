@@ -33,27 +33,6 @@ type Undone struct {
 	LSN            uint64 `json:"lsn"`
 }
 
-// trash keeps what an eviction needs to be undone, for as long as the policy says. of has what is kept
-// beside the memories; nil for nothing.
-func (tx *Tx) trash(victims []victim, p *policy.Policy, of *policy.Trash) error {
-	t := policy.Trash{}
-	if of != nil {
-		t = *of
-	}
-	t.LSN, t.Until = tx.state.LSN, tx.state.Now+p.Trash.Millis()
-	for i := range victims {
-		v := &victims[i]
-		a := tx.db.tables.Docs.Access(v.Seq)
-		t.Things = append(t.Things, policy.Trashed{Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into})
-	}
-	tx.onApplied(func(lsn uint64) error {
-		tx.db.due.newest.Store(lsn)
-		tx.db.due.trash.before(t.Until)
-		return nil
-	})
-	return t.Keep((*partTx)(tx))
-}
-
 // dueTime is when the trash has something to be emptied next, in Unix milliseconds. It spares the
 // looks before: the trash may have as many lists as there were commits in a month.
 type dueTime struct{ at atomic.Int64 }
@@ -198,30 +177,12 @@ func (db *DB) undoOne(ctx context.Context, doing string, t *policy.Trash, report
 			return tx.breaks(err)
 		}
 		for i := range t.Heirs {
-			if err := tx.disinherit(ctx, doing, &t.Heirs[i]); err != nil {
+			if err := tx.ageing().Disinherit(ctx, doing, &t.Heirs[i]); err != nil {
 				return err
 			}
 		}
 		return nil
 	}))
-}
-
-// disinherit gives a survivor what it had before a merge, unless it was changed since.
-func (tx *Tx) disinherit(ctx context.Context, doing string, h *policy.Heir) error {
-	l, lives := tx.reader().At(h.Seq)
-	if !lives || l.Version != h.Version {
-		return nil
-	}
-	rec, err := tx.state.Record(l.Version)
-	if err != nil {
-		return err
-	}
-	before := standing{importance: h.Importance, auto: h.AutoImportance, pinned: h.Pinned}
-	if h.Confident {
-		before.confidence = &h.Confidence
-	}
-	_, err = tx.stand(ctx, doing, l, rec, &before)
-	return err
 }
 
 // cleans reports whether the death ranges of an LSN are still to be cleaned up.
@@ -315,7 +276,7 @@ func (tx *Tx) backAccess(x *policy.Trashed) error {
 	if x.Into == 0 || !lives || x.Count == 0 {
 		return nil
 	}
-	return tx.addAccess(l.Owner, l.Seq, layout.Access{Count: -x.Count}) // counts wrap around
+	return tx.ageing().AddAccess(l.Owner, l.Seq, layout.Access{Count: -x.Count}) // counts wrap around
 }
 
 // emptyTrash removes the vectors of what nobody can bring back any more, and the list of it.

@@ -16,7 +16,7 @@ func (db *DB) loadTrust() error {
 		return nil
 	}
 	if err != nil {
-		return db.without("what the vectors have shown", err)
+		return db.opening.losses.Without("what the vectors have shown", err)
 	}
 	shown, err := layout.DecodeTrust(value)
 	if err = errors.Join(err, closer.Close()); err != nil {

@@ -522,12 +522,6 @@ func (tx *Tx) change() uint32 {
 	return tx.changes - 1
 }
 
-// logInternal logs a commit whose keys no reader of the log asks for.
-func (tx *Tx) logInternal() {
-	tx.change()
-	tx.log = append(tx.log, byte(layout.LogInternal))
-}
-
 // logRecord tells what the commit did. docs/format/log.md describes it.
 func (tx *Tx) logRecord() []byte {
 	return append(layout.AppendLogHead(nil, tx.state.Now, &tx.next, tx.changes), tx.log...)

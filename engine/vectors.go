@@ -167,7 +167,7 @@ func (db *DB) newSpaces(limits *spaces.Limits) *spaces.Set {
 		Applied:  func() uint64 { return db.writer.applied },
 		Durable:  func(lsn uint64) error { return db.syncer.Wait(lsn) },
 		Used:     func(chunk uint16) bool { return db.chunks.used[chunk] || db.grows(chunk) },
-		Lost:     db.lost,
+		Lost:     db.opening.losses.Lost,
 		Replaced: db.scopes.Forget,
 	}
 	if limits != nil {

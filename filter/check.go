@@ -151,7 +151,7 @@ func (f Condition) checkValue(field Field, v any) error {
 	key, ok := scalar.Key(v)
 	text, isText := v.(string)
 	switch {
-	case !ok && (f.Op == OpIn || f.Op == OpNin):
+	case !ok && slices.Contains([]Op{OpIn, OpNin}, f.Op):
 		return wrong(typeOf(v), "give the values one by one: strings, numbers, true, false or null")
 	case !ok:
 		return wrong(typeOf(v), "compare with a string, a number, true, false or null")
@@ -161,7 +161,7 @@ func (f Condition) checkValue(field Field, v any) error {
 		return wrong(fmt.Sprintf("%q, which is no UTF-8", valid.Short(text)), "convert it to UTF-8")
 	case key[0] == 'n' && !isNumber(v):
 		return wrong(valid.Short(fmt.Sprint(v)), "compare with a number that JSON can write")
-	case (f.Op == OpIContains || f.Op == OpPrefix || f.Op == OpRegexp) && !isText:
+	case slices.Contains([]Op{OpIContains, OpPrefix, OpRegexp}, f.Op) && !isText:
 		return fault.Invalid(doing, fmt.Sprintf("the value of %s is no string", f.Op), "give a string, or use contains")
 	}
 	if f.Op.IsOrder() {

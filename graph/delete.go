@@ -178,17 +178,6 @@ func (r *reader) held(num uint32) (d Deleted, err error) {
 	return d, err
 }
 
-// eachDoomed calls visit for the numbers of the entities that are deleted and still to be
-// cleaned up after.
-func (r *reader) eachDoomed(visit func(num uint32)) error {
-	return each(r, be32(r.Key(kindDoomed, ownerSize), r.owner), func(key, _ []byte) error {
-		if len(key) == keyHeader+ownerSize+numSize {
-			visit(be32At(key, keyHeader+ownerSize))
-		}
-		return nil
-	})
-}
-
 // End says that a relation holds no longer: it is superseded by nothing. It is still there
 // as of earlier LSNs. id is the relation's ID, or empty for the one that the triple names.
 func (g Graph) End(ctx context.Context, o scope.Owner, from, typ, to, id string) error {
@@ -216,7 +205,7 @@ func (p *Part) end(t part.Tx, doing string, o scope.Owner, w *wanted) error {
 	if err != nil {
 		return err
 	}
-	a, err := e.find(w)
+	a, err := e.reader.triple(w)
 	if err != nil {
 		return err
 	}
@@ -250,58 +239,6 @@ func (p *Part) end(t part.Tx, doing string, o scope.Owner, w *wanted) error {
 	t.Log(opEnd, append(numberValue(owner), encodeArc(a)...))
 	p.stage(t, owner, delta{arcs: []arcDelta{{arc: a, gone: true}}})
 	return cmp.Or(p.dropLoose(t, doing, owner, a.from), p.dropLoose(t, doing, owner, a.to))
-}
-
-// find is the arc of a relation, a zero one where a name of it is not known.
-func (e *editor) find(w *wanted) (a arc, err error) {
-	own := w.id != "" && w.id != derivedID(w.from, w.typ, w.to)
-	if a.from, w.from, err = e.reader.endOf(w.from); err != nil {
-		return arc{}, err
-	}
-	if a.to, w.to, err = e.reader.endOf(w.to); err != nil {
-		return arc{}, err
-	}
-	if a.typ, err = e.reader.typeNumber(classRelation, w.typ); err != nil {
-		return arc{}, err
-	}
-	if !own {
-		return a, nil
-	}
-	a, _, err = e.reader.holder(w.id)
-	return a, err
-}
-
-// endOf is an end of a relation by its ID: the entity which it was merged into, 0 for none.
-func (r *reader) endOf(id string) (num uint32, now string, err error) {
-	if num, err = r.number(id); err != nil || num == 0 {
-		return 0, id, err
-	}
-	if num, _, err = r.resolve(num); err != nil || num == 0 {
-		return 0, id, err
-	}
-	n, err := r.current(num)
-	if err != nil || n == nil {
-		return 0, id, err
-	}
-	return num, n.id, nil
-}
-
-// holder is the relation that has an ID of its own, false where none has. One whose end is
-// deleted, and that is still to be cleaned up after, has none any more.
-func (r *reader) holder(id string) (a arc, found bool, err error) {
-	b, found, err := r.Get(idKey(r, r.owner, secGivenID, id))
-	if err != nil || !found {
-		return arc{}, false, err
-	}
-	if a, err = decodeArc(b); err != nil {
-		return arc{}, false, err
-	}
-	for _, end := range []uint32{a.from, a.to} {
-		if n, err := r.thereOrDoomed(end); err != nil || n == nil {
-			return arc{}, false, err
-		}
-	}
-	return a, true, nil
 }
 
 // DeleteOwner deletes the graph of an owner.

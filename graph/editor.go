@@ -228,11 +228,6 @@ func (e *editor) entity(given *node, typ string) (*subject, error) {
 	return s, nil
 }
 
-func sameNode(a, b *node) bool {
-	return a.typ == b.typ && a.name == b.name && a.created == b.created && a.extracted == b.extracted &&
-		slices.Equal(a.aliases, b.aliases) && bytes.Equal(a.properties, b.properties)
-}
-
 // newID is a UUID that no entity of the owner has: it follows from the owner, from the
 // number that the entity gets, and from the commit that gives it.
 func (e *editor) newID() string {
@@ -484,18 +479,6 @@ func (e *editor) sameTriple(have, want arc, id string) (arc, error) {
 		}
 	}
 	return have, nil
-}
-
-func encodeArc(a arc) []byte { return be32(appendArc(nil, a), a.number) }
-
-func decodeArc(b []byte) (arc, error) {
-	if len(b) != arcSize+numSize {
-		return arc{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read the ID of a relation", Why: "its value is malformed", Do: "run check"}
-	}
-	return arc{
-		from: binary.BigEndian.Uint32(b), typ: binary.BigEndian.Uint32(b[numSize:]), to: binary.BigEndian.Uint32(b[2*numSize:]),
-		number: binary.BigEndian.Uint32(b[arcSize:]),
-	}, nil
 }
 
 // loadTies reads relations as they are stored: many in the order of their keys, by one

@@ -6,12 +6,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
-	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
-	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
 // flush writes what has changed, and reports whether anything has.
@@ -101,18 +98,6 @@ func (e *editor) flushTypes() error {
 		e.t.Log(opType, codec.AppendBytes(b, a.name))
 	}
 	return nil
-}
-
-func numberValue(n uint32) []byte { return binary.AppendUvarint(nil, uint64(n)) }
-
-// number reads a value that is a number.
-func number(b []byte) (uint32, error) {
-	r := codec.NewReader(b)
-	n := r.Uint32()
-	if r.Err() != nil || n == 0 {
-		return 0, &fault.Error{Kind: fault.ErrCorrupt, What: "read a number of the graph", Cause: r.Err(), Do: "run check"}
-	}
-	return n, nil
 }
 
 // flushSubject writes an entity, or the ID of a forward reference.
@@ -290,17 +275,4 @@ func (e *editor) supersede(ch *change) error {
 		e.t.Set(oldArcKey(e.t, e.reader.owner, secOldOut, ch.arc, old.born), old.encode(nil)),
 		e.t.Set(oldArcKey(e.t, e.reader.owner, secOldIn, ch.reversed(), old.born), nil),
 	)
-}
-
-// relation is a relation with its names.
-func (t *tie) relation(o scope.Owner, from, typ, to string) Relation {
-	id := t.id
-	if id == "" {
-		id = derivedID(from, typ, to)
-	}
-	return Relation{
-		Owner: o, ID: id, From: from, Type: typ, To: to, Properties: t.properties,
-		ValidFrom: clock.FromMillis(t.from), ValidTo: clock.FromMillis(t.to), Extracted: t.extracted,
-		CreatedAt: clock.FromMillis(t.created), SupersededAt: clock.FromMillis(t.diedAt),
-	}
 }

@@ -411,13 +411,8 @@ func (g Graph) List(ctx context.Context, q ListQuery) (page Page, err error) {
 	return page, nil
 }
 
-func (r *reader) list(q *ListQuery, after []byte, limit int) (page Page, err error) {
-	typ := uint32(0)
-	if q.Type != "" {
-		if typ, err = r.typeNumber(classEntity, q.Type); err != nil || typ == 0 {
-			return Page{}, err
-		}
-	}
+// listed is the range of keys in which the entities of a query are, after a cursor.
+func (r *reader) listed(q *ListQuery, typ uint32, after []byte) (lower, upper []byte) {
 	prefix := section(r, kindGraph, r.owner, secEntity, 0)
 	switch {
 	case q.NamePrefix != "":
@@ -425,15 +420,26 @@ func (r *reader) list(q *ListQuery, after []byte, limit int) (page Page, err err
 	case typ != 0 && r.asOf == 0:
 		prefix = be32(section(r, kindGraph, r.owner, secMember, numSize), typ)
 	}
-	if q.NamePrefix != "" && r.asOf != 0 {
-		return r.listNamed(q, typ, after, limit)
-	}
-	lower, upper := span(prefix)
+	lower, upper = span(prefix)
 	if len(after) > 0 {
 		if start := append(be32(r.Key(kindGraph, ownerSize+len(after)+1), r.owner), append(after, 0)...); bytes.Compare(start, lower) > 0 {
 			lower = start
 		}
 	}
+	return lower, upper
+}
+
+func (r *reader) list(q *ListQuery, after []byte, limit int) (page Page, err error) {
+	typ := uint32(0)
+	if q.Type != "" {
+		if typ, err = r.typeNumber(classEntity, q.Type); err != nil || typ == 0 {
+			return Page{}, err
+		}
+	}
+	if q.NamePrefix != "" && r.asOf != 0 {
+		return r.listNamed(q, typ, after, limit)
+	}
+	lower, upper := r.listed(q, typ, after)
 	if bytes.Compare(lower, upper) >= 0 {
 		return Page{}, nil
 	}
@@ -513,4 +519,67 @@ func (r *reader) eachNode(visit func(num uint32, n *node) error) error {
 		}
 		return err
 	})
+}
+
+// eachDoomed calls visit for the numbers of the entities that are deleted and still to be
+// cleaned up after.
+func (r *reader) eachDoomed(visit func(num uint32)) error {
+	return each(r, be32(r.Key(kindDoomed, ownerSize), r.owner), func(key, _ []byte) error {
+		if len(key) == keyHeader+ownerSize+numSize {
+			visit(be32At(key, keyHeader+ownerSize))
+		}
+		return nil
+	})
+}
+
+// triple is the arc of a relation, a zero one where a name of it is not known.
+func (r *reader) triple(w *wanted) (a arc, err error) {
+	own := w.id != "" && w.id != derivedID(w.from, w.typ, w.to)
+	if a.from, w.from, err = r.endOf(w.from); err != nil {
+		return arc{}, err
+	}
+	if a.to, w.to, err = r.endOf(w.to); err != nil {
+		return arc{}, err
+	}
+	if a.typ, err = r.typeNumber(classRelation, w.typ); err != nil {
+		return arc{}, err
+	}
+	if !own {
+		return a, nil
+	}
+	a, _, err = r.holder(w.id)
+	return a, err
+}
+
+// endOf is an end of a relation by its ID: the entity which it was merged into, 0 for none.
+func (r *reader) endOf(id string) (num uint32, now string, err error) {
+	if num, err = r.number(id); err != nil || num == 0 {
+		return 0, id, err
+	}
+	if num, _, err = r.resolve(num); err != nil || num == 0 {
+		return 0, id, err
+	}
+	n, err := r.current(num)
+	if err != nil || n == nil {
+		return 0, id, err
+	}
+	return num, n.id, nil
+}
+
+// holder is the relation that has an ID of its own, false where none has. One whose end is
+// deleted, and that is still to be cleaned up after, has none any more.
+func (r *reader) holder(id string) (a arc, found bool, err error) {
+	b, found, err := r.Get(idKey(r, r.owner, secGivenID, id))
+	if err != nil || !found {
+		return arc{}, false, err
+	}
+	if a, err = decodeArc(b); err != nil {
+		return arc{}, false, err
+	}
+	for _, end := range []uint32{a.from, a.to} {
+		if n, err := r.thereOrDoomed(end); err != nil || n == nil {
+			return arc{}, false, err
+		}
+	}
+	return a, true, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
@@ -91,10 +90,6 @@ func ownedOf(v part.View, owner uint32) (o owned, known bool, err error) {
 	o.Owner, known, err = v.OwnerOf(owner)
 	return o, known, err
 }
-
-// fold is a name as it is compared: normalised and without case, as words are before they are
-// stemmed.
-func fold(name string) string { return analysis.Fold(name) }
 
 // reader reads the graph of one owner, as it is or was at an LSN.
 type reader struct {
@@ -293,14 +288,6 @@ func (g Graph) view(ctx context.Context, doing string, o scope.Owner, asOf uint6
 	})
 }
 
-// checkID refuses an ID that cannot be one.
-func checkID(doing, what, id string) error {
-	if id == "" {
-		return fault.Invalid(doing, "the "+what+" is empty", "name one")
-	}
-	return valid.Word(doing, what, id)
-}
-
 func notFound(doing, id string) error {
 	return &fault.Error{
 		Kind: fault.ErrNotFound, What: doing, Why: fmt.Sprintf("its owner has no entity %q", valid.Short(id)),
@@ -320,4 +307,34 @@ func closing(it kv.Iterator, err error) error {
 		return cerr
 	}
 	return err
+}
+
+// thereOrDoomed is the newest version of an end of a relation, nil where that is deleted and to
+// be cleaned up after.
+func (r *reader) thereOrDoomed(num uint32) (*node, error) {
+	n, err := r.current(num)
+	if err == nil && n == nil {
+		err = r.lost(num)
+	}
+	return n, err
+}
+
+// countLinks is how many links the entities of an owner have. Links are counted when that
+// is asked for: those of a deleted memory go in a commit that counts nothing.
+func countLinks(v part.View, owner uint32) (n int64, err error) {
+	last, there := uint32(0), false
+	err = each(v, section(v, kindGraph, owner, secLink, 0), func(key, _ []byte) error {
+		if num := be32At(key, body); num != last {
+			var err error
+			last = num
+			if there, err = exists(v, entityKey(v, owner, num)); err != nil {
+				return err
+			}
+		}
+		if there { // others are to be cleaned up
+			n++
+		}
+		return nil
+	})
+	return n, err
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 
+	"github.com/seed-7aedc3ff/memdb/internal/codec"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 )
@@ -245,3 +247,54 @@ func be64At(k []byte, at int) uint64 {
 	}
 	return binary.BigEndian.Uint64(k[at:])
 }
+
+func numberValue(n uint32) []byte { return binary.AppendUvarint(nil, uint64(n)) }
+
+// number reads a value that is a number.
+func number(b []byte) (uint32, error) {
+	r := codec.NewReader(b)
+	n := r.Uint32()
+	if r.Err() != nil || n == 0 {
+		return 0, &fault.Error{Kind: fault.ErrCorrupt, What: "read a number of the graph", Cause: r.Err(), Do: "run check"}
+	}
+	return n, nil
+}
+
+// What a link is to be, or is by the end of its value.
+const (
+	noLink        = -1
+	linkGiven     = 0 // a caller makes it, and only a caller removes it
+	linkMentioned = 1 // a text is the reason for it, and it goes when the text changes
+)
+
+// setLink makes a link of a time, in Unix milliseconds, or removes one.
+func setLink(t part.Tx, doing string, owner, num uint32, seq uint64, how int, at int64) error {
+	logged := binary.AppendUvarint(binary.AppendUvarint(numberValue(owner), uint64(num)), seq)
+	if how == noLink {
+		if err := t.NeedToFree(doing, linkBytes); err != nil {
+			return err
+		}
+		t.Log(opUnlink, logged)
+		return cmp.Or(t.Delete(linkKey(t, owner, num, seq)), t.Delete(linkedKey(t, owner, seq, num)))
+	}
+	if err := t.Need(doing, linkBytes); err != nil {
+		return err
+	}
+	value := binary.AppendVarint(nil, at)
+	if how == linkMentioned {
+		value = append(value, linkMentioned)
+		t.Log(opMention, logged)
+	} else {
+		t.Log(opLink, logged)
+	}
+	return cmp.Or(t.Set(linkKey(t, owner, num, seq), value), t.Set(linkedKey(t, owner, seq, num), nil))
+}
+
+// byMention reports whether a text is the reason for a link.
+func byMention(value []byte) bool {
+	_, n := binary.Varint(value)
+	return n > 0 && len(value) > n && value[n] == linkMentioned
+}
+
+// linkBytes is about what a link writes.
+const linkBytes = 200

@@ -1,9 +1,7 @@
 package graph
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -23,9 +21,6 @@ func (g Graph) Link(ctx context.Context, o scope.Owner, entity, memory string) (
 func (g Graph) Unlink(ctx context.Context, o scope.Owner, entity, memory string) (removed bool, err error) {
 	return g.link(ctx, fmt.Sprintf("unlink the entity %q from a memory", valid.Short(entity)), o, entity, memory, false)
 }
-
-// linkBytes is about what a link writes.
-const linkBytes = 200
 
 // link makes or removes a link, and reports whether that changed anything.
 func (g Graph) link(ctx context.Context, doing string, o scope.Owner, entity, memory string, want bool) (changed bool, err error) {
@@ -80,35 +75,6 @@ func linked(t part.View, doing string, o scope.Owner, entity, memory string) (r 
 	return r, num, m.Seq, err
 }
 
-// What a link is to be.
-const (
-	noLink    = -1
-	linkGiven = 0 // a caller makes it; see linkMentioned
-)
-
-// setLink makes a link of a time, in Unix milliseconds, or removes one.
-func setLink(t part.Tx, doing string, owner, num uint32, seq uint64, how int, at int64) error {
-	logged := binary.AppendUvarint(binary.AppendUvarint(numberValue(owner), uint64(num)), seq)
-	if how == noLink {
-		if err := t.NeedToFree(doing, linkBytes); err != nil {
-			return err
-		}
-		t.Log(opUnlink, logged)
-		return cmp.Or(t.Delete(linkKey(t, owner, num, seq)), t.Delete(linkedKey(t, owner, seq, num)))
-	}
-	if err := t.Need(doing, linkBytes); err != nil {
-		return err
-	}
-	value := binary.AppendVarint(nil, at)
-	if how == linkMentioned {
-		value = append(value, linkMentioned)
-		t.Log(opMention, logged)
-	} else {
-		t.Log(opLink, logged)
-	}
-	return cmp.Or(t.Set(linkKey(t, owner, num, seq), value), t.Set(linkedKey(t, owner, seq, num), nil))
-}
-
 // Memories returns the IDs of the memories that an entity is linked to, in the order of
 // their first storing. It leaves out those that have expired.
 func (g Graph) Memories(ctx context.Context, o scope.Owner, entity string) (ids []string, err error) {
@@ -158,26 +124,6 @@ func (g Graph) Linked(ctx context.Context, o scope.Owner, memory string) (ids []
 		return nil, err
 	}
 	return ids, nil
-}
-
-// countLinks is how many links the entities of an owner have. Links are counted when that
-// is asked for: those of a deleted memory go in a commit that counts nothing.
-func countLinks(v part.View, owner uint32) (n int64, err error) {
-	last, there := uint32(0), false
-	err = each(v, section(v, kindGraph, owner, secLink, 0), func(key, _ []byte) error {
-		if num := be32At(key, body); num != last {
-			var err error
-			last = num
-			if there, err = exists(v, entityKey(v, owner, num)); err != nil {
-				return err
-			}
-		}
-		if there { // others are to be cleaned up
-			n++
-		}
-		return nil
-	})
-	return n, err
 }
 
 // Stats is how much an owner's graph holds.

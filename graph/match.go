@@ -410,8 +410,7 @@ func (g Graph) Relations(ctx context.Context, o scope.Owner, from, typ, to strin
 		return nil, err
 	}
 	err = g.view(ctx, doing, o, s.AsOf, func(r *reader) error {
-		e := &editor{reader: *r}
-		a, err := e.find(&w)
+		a, err := r.triple(&w)
 		if err != nil || a.from == 0 || a.typ == 0 || a.to == 0 {
 			return err
 		}

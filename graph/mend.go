@@ -274,22 +274,31 @@ func (x *examiner) examine(v part.View, key, value []byte, whole bool) error {
 		return x.index(key, last, sized(2*numSize))
 	case secGivenID:
 		return x.givenID(key, value, sized(hashSize))
+	case secLink, secLinked, secSaid, secSaidBy:
+		return x.ofMemory(v, key, sized)
+	}
+	return nil
+}
+
+// ofMemory examines a key that connects the graph to a memory: each has a key for the way back.
+func (x *examiner) ofMemory(v part.View, key []byte, sized func(int) bool) error {
+	rest, owner := key[body:], x.owner
+	switch key[body-1] {
 	case secLink:
 		if sized(numSize + seqSize) {
 			return x.want(linkedKey(v, owner, be64At(rest, numSize), be32At(rest, 0)), nil)
 		}
 	case secLinked:
-		return x.follows(key, sized(seqSize+numSize), func() []byte { return linkKey(v, owner, last, be64At(rest, 0)) })
+		return x.follows(key, sized(seqSize+numSize), func() []byte { return linkKey(v, owner, be32At(key, len(key)-numSize), be64At(rest, 0)) })
 	case secSaid:
 		if sized(arcSize + seqSize) {
 			return x.want(saidByKey(v, owner, be64At(rest, arcSize), saidArc(rest, 0)), nil)
 		}
 	case secSaidBy: // either end says all
-		if !sized(seqSize + arcSize) {
-			x.drop(key)
-			return nil
+		if sized(seqSize + arcSize) {
+			return x.want(saidKey(v, owner, saidArc(rest, seqSize), be64At(rest, 0)), nil)
 		}
-		return x.want(saidKey(v, owner, saidArc(rest, seqSize), be64At(rest, 0)), nil)
+		x.drop(key)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"encoding/binary"
 	"errors"
 	"maps"
 	"slices"
@@ -27,10 +26,6 @@ type MentionCount struct {
 	Links     int // new ones
 	Unlinked  int // links of an earlier text, which the new one has no reason for
 }
-
-// linkMentioned ends the value of a link that a text is the reason for. The link goes when the
-// text changes; a link that a caller has made stays.
-const linkMentioned = 1
 
 // Mention links a memory to the entities that its text names, in the commit that stores the
 // memory. A name means the entity that has it as a name or an alias, of several the oldest of
@@ -181,12 +176,6 @@ func (r *reader) linkedTo(seq uint64) (nums []uint32, err error) {
 		return nil
 	})
 	return nums, err
-}
-
-// byMention reports whether a text is the reason for a link.
-func byMention(value []byte) bool {
-	_, n := binary.Varint(value)
-	return n > 0 && len(value) > n && value[n] == linkMentioned
 }
 
 // relink adds the links of a text, and removes those of the text before it.

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
-	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/valid"
 	"github.com/seed-7aedc3ff/memdb/scope"
@@ -75,13 +74,6 @@ type joint struct {
 	ended      []*change // relations that hold no longer
 	links      []movedLink
 	from, to   uint32 // whose links move
-}
-
-// movedLink is a link that a merge moves.
-type movedLink struct {
-	seq  uint64
-	time []byte // the value of the link
-	had  bool   // the entity that stays had it, too
 }
 
 func (p *Part) merge(t part.Tx, doing string, o scope.Owner, into, gone string) (Merged, error) {
@@ -195,22 +187,6 @@ func (e *editor) linksOf(num, other uint32) (all []movedLink, err error) {
 	return all, err
 }
 
-// replaced is the arc with one end in place of another.
-func (a arc) replaced(old, now uint32) arc {
-	if a.from == old {
-		a.from = now
-	}
-	if a.to == old {
-		a.to = now
-	}
-	return a
-}
-
-// between reports whether the arc goes from one to the other, in either direction.
-func (a arc) between(x, y uint32) bool {
-	return a.from == x && a.to == y || a.from == y && a.to == x
-}
-
 // takeAll gives the relations of one entity to another.
 func (e *editor) takeAll(held []*change, gone, into uint32) error {
 	var taken []*tie
@@ -319,41 +295,4 @@ func (e *editor) flushLink(j *joint, l movedLink) error {
 		return nil
 	}
 	return cmp.Or(e.t.Set(linkKey(e.t, owner, j.to, l.seq), l.time), e.t.Set(linkedKey(e.t, owner, l.seq, j.to), nil))
-}
-
-// encodeMoved is what the record of a merge says of the links that it moved.
-func encodeMoved(links []movedLink) []byte {
-	b := binary.AppendUvarint([]byte{recordVersion}, uint64(len(links)))
-	for _, l := range links {
-		b = binary.AppendUvarint(b, l.seq)
-		if l.had {
-			b = append(b, 1)
-		} else {
-			b = append(b, 0)
-		}
-	}
-	return b
-}
-
-// versionAt is a relation as it was at an LSN, nil where it was not.
-func (r *reader) versionAt(a arc, lsn uint64) (*tie, error) {
-	b, found, err := r.Get(outKey(r, r.owner, a))
-	if err != nil {
-		return nil, err
-	}
-	if found {
-		if t, err := decodeTie(b); err != nil || t.born <= lsn {
-			return &t, err
-		}
-	}
-	var was *tie
-	err = r.Scan(oldArcKey(r, r.owner, secOldOut, a, 0), oldArcKey(r, r.owner, secOldOut, a, lsn+1), func(_, value []byte) error {
-		t, err := decodeTie(value)
-		if err == nil && t.born <= lsn && lsn < t.died {
-			was = &t
-			return kv.ErrStop
-		}
-		return err
-	})
-	return was, err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
+	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 )
 
@@ -250,4 +251,48 @@ func (r *reader) blocks(u *undoing, t *endedTie, num uint32, other *node) (bool,
 	}
 	_, imported, err := decodeMerge(b)
 	return !imported, err
+}
+
+// movedLink is a link that a merge moves.
+type movedLink struct {
+	seq  uint64
+	time []byte // the value of the link
+	had  bool   // the entity that stays had it, too
+}
+
+// encodeMoved is what the record of a merge says of the links that it moved.
+func encodeMoved(links []movedLink) []byte {
+	b := binary.AppendUvarint([]byte{recordVersion}, uint64(len(links)))
+	for _, l := range links {
+		b = binary.AppendUvarint(b, l.seq)
+		if l.had {
+			b = append(b, 1)
+		} else {
+			b = append(b, 0)
+		}
+	}
+	return b
+}
+
+// versionAt is a relation as it was at an LSN, nil where it was not.
+func (r *reader) versionAt(a arc, lsn uint64) (*tie, error) {
+	b, found, err := r.Get(outKey(r, r.owner, a))
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		if t, err := decodeTie(b); err != nil || t.born <= lsn {
+			return &t, err
+		}
+	}
+	var was *tie
+	err = r.Scan(oldArcKey(r, r.owner, secOldOut, a, 0), oldArcKey(r, r.owner, secOldOut, a, lsn+1), func(_, value []byte) error {
+		t, err := decodeTie(value)
+		if err == nil && t.born <= lsn && lsn < t.died {
+			was = &t
+			return kv.ErrStop
+		}
+		return err
+	})
+	return was, err
 }

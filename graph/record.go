@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/internal/analysis"
 	"github.com/seed-7aedc3ff/memdb/internal/clock"
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
@@ -400,3 +401,121 @@ func forwardType(typ string) (forward string, swap bool) {
 }
 
 func millis(t time.Time) int64 { return clock.ToMillis(t) }
+
+// relation is a relation with its names.
+func (t *tie) relation(o scope.Owner, from, typ, to string) Relation {
+	id := t.id
+	if id == "" {
+		id = derivedID(from, typ, to)
+	}
+	return Relation{
+		Owner: o, ID: id, From: from, Type: typ, To: to, Properties: t.properties,
+		ValidFrom: clock.FromMillis(t.from), ValidTo: clock.FromMillis(t.to), Extracted: t.extracted,
+		CreatedAt: clock.FromMillis(t.created), SupersededAt: clock.FromMillis(t.diedAt),
+	}
+}
+
+// fold is a name as it is compared: normalised and without case, as words are before they are
+// stemmed.
+func fold(name string) string { return analysis.Fold(name) }
+
+func decodeArc(b []byte) (arc, error) {
+	if len(b) != arcSize+numSize {
+		return arc{}, &fault.Error{Kind: fault.ErrCorrupt, What: "read the ID of a relation", Why: "its value is malformed", Do: "run check"}
+	}
+	return arc{
+		from: binary.BigEndian.Uint32(b), typ: binary.BigEndian.Uint32(b[numSize:]), to: binary.BigEndian.Uint32(b[2*numSize:]),
+		number: binary.BigEndian.Uint32(b[arcSize:]),
+	}, nil
+}
+
+func encodeArc(a arc) []byte { return be32(appendArc(nil, a), a.number) }
+
+// wanted is a relation that is to be there.
+type wanted struct {
+	from, typ, to string
+	tie
+	bounds bool // it gives a time of validity
+}
+
+func checkRelation(doing string, r *Relation, w *wanted) (err error) {
+	if err := checkID(doing, "ID of the entity that the relation comes from", r.From); err != nil {
+		return err
+	}
+	if err := checkID(doing, "ID of the entity that the relation goes to", r.To); err != nil {
+		return err
+	}
+	if err := valid.Word(doing, "relation ID", r.ID); err != nil {
+		return err
+	}
+	typ, swap := forwardType(r.Type)
+	if err := checkID(doing, "type of the relation", typ); err != nil {
+		return err
+	}
+	*w = wanted{from: r.From, typ: typ, to: r.To}
+	if swap {
+		w.from, w.to = w.to, w.from
+	}
+	for what, t := range map[string]time.Time{"valid_from": r.ValidFrom, "valid_to": r.ValidTo, "created_at": r.CreatedAt} {
+		if t.IsZero() {
+			continue
+		}
+		if err := valid.Time(doing, what, t); err != nil {
+			return err
+		}
+	}
+	w.tie = tie{extracted: r.Extracted, id: r.ID, created: millis(r.CreatedAt), from: millis(r.ValidFrom), to: millis(r.ValidTo)}
+	w.bounds = w.tie.from != 0 || w.tie.to != 0
+	if w.tie.from != 0 && w.tie.to != 0 && w.tie.to <= w.tie.from {
+		return fault.Invalid(doing, "the relation's validity ends before it begins", "give a valid_to after valid_from")
+	}
+	if len(r.Properties) > 0 {
+		w.properties, err = rawProperties(doing, r.Properties)
+	}
+	return err
+}
+
+// rawProperties is properties with the nulls that a merge needs: compact JSON.
+func rawProperties(doing string, p json.RawMessage) ([]byte, error) {
+	merged, err := properties(doing, p)
+	if err != nil || len(bytes.TrimSpace(p)) == 0 {
+		return nil, err
+	}
+	if !bytes.Contains(p, []byte("null")) {
+		return merged, nil
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, p); err != nil {
+		return nil, fault.Invalid(doing, "its properties are no JSON", "give a JSON object")
+	}
+	return out.Bytes(), nil
+}
+
+// checkID refuses an ID that cannot be one.
+func checkID(doing, what, id string) error {
+	if id == "" {
+		return fault.Invalid(doing, "the "+what+" is empty", "name one")
+	}
+	return valid.Word(doing, what, id)
+}
+
+// between reports whether the arc goes from one to the other, in either direction.
+func (a arc) between(x, y uint32) bool {
+	return a.from == x && a.to == y || a.from == y && a.to == x
+}
+
+// replaced is the arc with one end in place of another.
+func (a arc) replaced(old, now uint32) arc {
+	if a.from == old {
+		a.from = now
+	}
+	if a.to == old {
+		a.to = now
+	}
+	return a
+}
+
+func sameNode(a, b *node) bool {
+	return a.typ == b.typ && a.name == b.name && a.created == b.created && a.extracted == b.extracted &&
+		slices.Equal(a.aliases, b.aliases) && bytes.Equal(a.properties, b.properties)
+}

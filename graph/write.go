@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -151,13 +150,6 @@ type checked struct {
 	relations []wanted
 }
 
-// wanted is a relation that is to be there.
-type wanted struct {
-	from, typ, to string
-	tie
-	bounds bool // it gives a time of validity
-}
-
 // checkBatch refuses what cannot be stored, and returns about how many bytes it takes.
 func checkBatch(doing string, b *Batch) (*checked, int, error) {
 	c := &checked{entities: make([]node, len(b.Entities)), types: make([]string, len(b.Entities)), relations: make([]wanted, len(b.Relations))}
@@ -217,59 +209,6 @@ func checkEntity(doing string, e *Entity) (n node, err error) {
 	}
 	n.properties, err = rawProperties(doing, e.Properties)
 	return n, err
-}
-
-// rawProperties is properties with the nulls that a merge needs: compact JSON.
-func rawProperties(doing string, p json.RawMessage) ([]byte, error) {
-	merged, err := properties(doing, p)
-	if err != nil || len(bytes.TrimSpace(p)) == 0 {
-		return nil, err
-	}
-	if !bytes.Contains(p, []byte("null")) {
-		return merged, nil
-	}
-	var out bytes.Buffer
-	if err := json.Compact(&out, p); err != nil {
-		return nil, fault.Invalid(doing, "its properties are no JSON", "give a JSON object")
-	}
-	return out.Bytes(), nil
-}
-
-func checkRelation(doing string, r *Relation, w *wanted) (err error) {
-	if err := checkID(doing, "ID of the entity that the relation comes from", r.From); err != nil {
-		return err
-	}
-	if err := checkID(doing, "ID of the entity that the relation goes to", r.To); err != nil {
-		return err
-	}
-	if err := valid.Word(doing, "relation ID", r.ID); err != nil {
-		return err
-	}
-	typ, swap := forwardType(r.Type)
-	if err := checkID(doing, "type of the relation", typ); err != nil {
-		return err
-	}
-	*w = wanted{from: r.From, typ: typ, to: r.To}
-	if swap {
-		w.from, w.to = w.to, w.from
-	}
-	for what, t := range map[string]time.Time{"valid_from": r.ValidFrom, "valid_to": r.ValidTo, "created_at": r.CreatedAt} {
-		if t.IsZero() {
-			continue
-		}
-		if err := valid.Time(doing, what, t); err != nil {
-			return err
-		}
-	}
-	w.tie = tie{extracted: r.Extracted, id: r.ID, created: millis(r.CreatedAt), from: millis(r.ValidFrom), to: millis(r.ValidTo)}
-	w.bounds = w.tie.from != 0 || w.tie.to != 0
-	if w.tie.from != 0 && w.tie.to != 0 && w.tie.to <= w.tie.from {
-		return fault.Invalid(doing, "the relation's validity ends before it begins", "give a valid_to after valid_from")
-	}
-	if len(r.Properties) > 0 {
-		w.properties, err = rawProperties(doing, r.Properties)
-	}
-	return err
 }
 
 // addAliases adds those that are not there.

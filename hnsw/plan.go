@@ -149,25 +149,30 @@ func (p *plan) goesOn(ef int) bool {
 // walkShare is one over the share of it that walks may cost.
 const walkShare = 4
 
-// plan computes what each way would cost.
-func (r *searcher) plan(s *Search) plan {
-	p := plan{strategy: s.Strategy, way: Flat, ef: s.Ef, matching: s.matching(), share: 1}
-	if p.ef == 0 {
-		p.ef = max(defaultEf, 2*s.K)
+// effort is how many candidates a walk keeps.
+func (r *searcher) effort(s *Search) int {
+	ef := s.Ef
+	if ef == 0 {
+		ef = max(defaultEf, 2*s.K)
 	}
-	p.sure = s.Sure || s.Ef == 0
-	p.ef = max(p.ef, s.K)
+	ef = max(ef, s.K)
 	if !s.Plain {
-		p.ef *= int(r.x.graph.effort.Load())
+		ef *= int(r.x.graph.effort.Load())
 	}
 	if nodes := int(r.x.graph.linked.Load()); nodes <= wholeGraph {
-		p.ef = max(p.ef, nodes) // where nearly all rows are twins
+		ef = max(ef, nodes) // where nearly all rows are twins
 	}
 	if r.beam.sketches != nil {
 		// The order of estimates is rough: as many true hits are kept by half as many
 		// more candidates.
-		p.ef += p.ef / 2
+		ef += ef / 2
 	}
+	return ef
+}
+
+// plan computes what each way would cost.
+func (r *searcher) plan(s *Search) plan {
+	p := plan{strategy: s.Strategy, way: Flat, ef: r.effort(s), matching: s.matching(), share: 1, sure: s.Sure || s.Ef == 0}
 	if s.Within != nil {
 		p.share = float64(p.matching) / float64(s.Slots)
 	}
@@ -178,21 +183,7 @@ func (r *searcher) plan(s *Search) plan {
 	p.cells, p.fresh = r.beam.coding.cover.look()
 	p.bitRows = float64(r.x.cfg.BitRows)
 	p.filed = r.beam.coding.codes.filed.Load() > 0
-	p.way, p.budget = s.Strategy, math.MaxInt
-	switch {
-	case p.way == Cascade && p.cells == nil:
-		p.way = Flat
-	case p.way == Planned && r.beam.coding.vanishes():
-		p.way = Flat
-	case p.way == Planned && (!ok || r.exactIsCheap(s, &p)):
-		p.way = r.wayOfAll(&p)
-	case !ok && p.way != Cascade:
-		p.way = Flat
-	case p.way == Within && s.Within == nil:
-		p.way = Sweep
-	case p.way == Planned:
-		p.way, p.budget = Sweep, int(p.costOfAll())/costPerRow
-	}
+	r.choose(s, &p, ok)
 	if p.way == Flat || p.way == Cascade {
 		return p
 	}
@@ -207,6 +198,25 @@ func (r *searcher) plan(s *Search) plan {
 		p.way = r.cheapest(&p, near)
 	}
 	return p
+}
+
+// choose chooses the way of a search, as far as it does not depend on what is near the query. linked: there is a graph.
+func (r *searcher) choose(s *Search, p *plan, linked bool) {
+	p.way, p.budget = s.Strategy, math.MaxInt
+	switch {
+	case p.way == Cascade && p.cells == nil:
+		p.way = Flat
+	case p.way == Planned && r.beam.coding.vanishes():
+		p.way = Flat
+	case p.way == Planned && (!linked || r.exactIsCheap(s, p)):
+		p.way = r.wayOfAll(p)
+	case !linked && p.way != Cascade:
+		p.way = Flat
+	case p.way == Within && s.Within == nil:
+		p.way = Sweep
+	case p.way == Planned:
+		p.way, p.budget = Sweep, int(p.costOfAll())/costPerRow
+	}
 }
 
 // exactIsCheap reports whether a search looks at all rows without a look at the graph.

@@ -150,16 +150,21 @@ func (r *searcher) searchAll(ctx context.Context, s *Search, p *plan) ([]Hit, er
 	return r.searchFlat(ctx, s)
 }
 
-// searchGraph walks, and looks at all rows where that comes to nothing.
-func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, error) {
-	r.allow(false, deviationsWalk)
-	p.hopped = r.hops(s, p)
-	found := p.hopped || r.walk(s, p)
+// walkOrWithin walks, and where a sweep finds too little of what a filter lets through, walks within that.
+func (r *searcher) walkOrWithin(s *Search, p *plan) (found bool) {
+	found = r.walk(s, p)
 	if !found && p.way == Sweep && s.Within != nil && s.Strategy == Planned && p.share >= withinShare {
 		p.way, r.told.Way = Within, Within
 		found = r.walk(s, p)
 	}
-	if !found {
+	return found
+}
+
+// searchGraph walks, and looks at all rows where that comes to nothing.
+func (r *searcher) searchGraph(ctx context.Context, s *Search, p *plan) ([]Hit, error) {
+	r.allow(false, deviationsWalk)
+	p.hopped = r.hops(s, p)
+	if !p.hopped && !r.walkOrWithin(s, p) {
 		return r.searchAll(ctx, s, p)
 	}
 	shown, ok := r.liveOnes(s)

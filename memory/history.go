@@ -114,18 +114,7 @@ func (l *Life) Check(doing string) error {
 		if err := e.check(entry); err != nil {
 			return err
 		}
-		why := ""
-		switch {
-		case e.MemoryID != first.MemoryID || e.Scope.User != first.Scope.User || e.Scope.Agent != first.Scope.Agent:
-			why = "it is of another memory than the first"
-		case e.Event == EventAdd && i > 0:
-			why = "it is an add after another event"
-		case e.Event == EventDelete && (i == 0 || l.History[i-1].Event == EventDelete):
-			why = "a delete comes after an add or an update"
-		case e.Event == EventDelete && i+1 == len(l.History) && l.Memory != nil:
-			why = "a delete comes last, and the memory is there"
-		}
-		if why != "" {
+		if why := l.misplaced(i); why != "" {
 			return fault.Invalid(entry, why, "give one memory's events, oldest first")
 		}
 	}
@@ -144,6 +133,22 @@ func (l *Life) Check(doing string) error {
 	return nil
 }
 
+// misplaced is why an entry of the history cannot stand where it does, empty if it can.
+func (l *Life) misplaced(i int) string {
+	e, first := &l.History[i], &l.History[0]
+	switch {
+	case e.MemoryID != first.MemoryID || e.Scope.User != first.Scope.User || e.Scope.Agent != first.Scope.Agent:
+		return "it is of another memory than the first"
+	case e.Event == EventAdd && i > 0:
+		return "it is an add after another event"
+	case e.Event == EventDelete && (i == 0 || l.History[i-1].Event == EventDelete):
+		return "a delete comes after an add or an update"
+	case e.Event == EventDelete && i+1 == len(l.History) && l.Memory != nil:
+		return "a delete comes last, and the memory is there"
+	}
+	return ""
+}
+
 // check checks an entry by itself.
 func (e *HistoryEntry) check(doing string) error {
 	if err := scope.Check(doing, e.Scope); err != nil {
@@ -152,28 +157,33 @@ func (e *HistoryEntry) check(doing string) error {
 	if err := valid.Word(doing, "memory ID", e.MemoryID); err != nil {
 		return err
 	}
-	why := ""
-	switch {
-	case e.MemoryID == "":
-		why = "it names no memory"
-	case e.Event != EventAdd && e.Event != EventUpdate && e.Event != EventDelete:
-		why = fmt.Sprintf("its event is %q", valid.Short(string(e.Event)))
-	case e.Event != EventDelete && e.NewText == nil:
-		why = "it has no new text"
-	case clock.ToMillis(e.Time) == 0:
-		why = "it has no time"
-	case e.Reason != "" && !slices.Contains(knownReasons, e.Reason):
-		why = fmt.Sprintf("its reason is %q", valid.Short(string(e.Reason)))
-	case e.Kind != "" && !slices.Contains(knownKinds, e.Kind):
-		why = fmt.Sprintf("its kind is %q", valid.Short(string(e.Kind)))
-	case e.Event != EventDelete && (e.Reason != "" || e.Into != "" || e.Policy != 0):
-		why = "it has a reason and is no delete"
-	}
-	if why != "" {
+	if why := e.wrong(); why != "" {
 		return fault.Invalid(doing, why, "give ADD, UPDATE or DELETE with a memory, a time and, but for DELETE, a text")
 	}
 	if err := (&Memory{CreatedAt: e.Time}).checkTimes(doing); err != nil || e.NewText == nil {
 		return err
 	}
 	return CheckText(doing, *e.NewText)
+}
+
+// wrong is what an entry lacks or has too much, empty if nothing.
+func (e *HistoryEntry) wrong() string {
+	deletes := e.Event == EventDelete
+	switch {
+	case e.MemoryID == "":
+		return "it names no memory"
+	case e.Event != EventAdd && e.Event != EventUpdate && !deletes:
+		return fmt.Sprintf("its event is %q", valid.Short(string(e.Event)))
+	case !deletes && e.NewText == nil:
+		return "it has no new text"
+	case clock.ToMillis(e.Time) == 0:
+		return "it has no time"
+	case e.Reason != "" && !slices.Contains(knownReasons, e.Reason):
+		return fmt.Sprintf("its reason is %q", valid.Short(string(e.Reason)))
+	case e.Kind != "" && !slices.Contains(knownKinds, e.Kind):
+		return fmt.Sprintf("its kind is %q", valid.Short(string(e.Kind)))
+	case !deletes && (e.Reason != "" || e.Into != "" || e.Policy != 0):
+		return "it has a reason and is no delete"
+	}
+	return ""
 }

@@ -7,8 +7,41 @@ import (
 // Check reports records, budgets and manifests that cannot be read, whose owner is not
 // theirs, or that are lost, and sums that differ from those of the records.
 func (Part) Check(c part.Checker) error {
-	homes, budgets := map[uint32]home{}, map[uint32]int64{}
-	err := c.Each(kindHome, func(key, value []byte) error {
+	homes, budgets, err := checkHomes(c)
+	if err != nil {
+		return err
+	}
+	for owner, h := range homes {
+		if _, err := budgetsOf(c, owner, h.owner); err != nil {
+			c.Problem("%v", err)
+		}
+		if err := eachReservation(c, owner, func(uint64, uint64, USD) {}); err != nil {
+			c.Problem("%v", err)
+		}
+	}
+	if err := checkSums(c, homes); err != nil {
+		return err
+	}
+	err = c.Each(kindModel, func(key, value []byte) error {
+		const at = keyHeader + ownerSize
+		if m := modelOf(string(value)); len(key) != at+modelSize || string(key[at:]) != string(m[:]) {
+			c.Problem("usage: the name of a model lies under a key that is not its own, %x", key)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := lost(c, kindHome, "budgets", budgets); err != nil {
+		return err
+	}
+	return checkAgents(c)
+}
+
+// checkHomes reports what is wrong with the keys of owners, and returns the owners and the numbers of their budgets.
+func checkHomes(c part.Checker) (homes map[uint32]home, budgets map[uint32]int64, err error) {
+	homes, budgets = map[uint32]home{}, map[uint32]int64{}
+	err = c.Each(kindHome, func(key, value []byte) error {
 		owner, ok := ownerOf(key)
 		const which = keyHeader + ownerSize
 		if !ok || len(key) <= which {
@@ -40,34 +73,7 @@ func (Part) Check(c part.Checker) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	for owner, h := range homes {
-		if _, err := budgetsOf(c, owner, h.owner); err != nil {
-			c.Problem("%v", err)
-		}
-		if err := eachReservation(c, owner, func(uint64, uint64, USD) {}); err != nil {
-			c.Problem("%v", err)
-		}
-	}
-	if err := checkSums(c, homes); err != nil {
-		return err
-	}
-	err = c.Each(kindModel, func(key, value []byte) error {
-		const at = keyHeader + ownerSize
-		if m := modelOf(string(value)); len(key) != at+modelSize || string(key[at:]) != string(m[:]) {
-			c.Problem("usage: the name of a model lies under a key that is not its own, %x", key)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if err := lost(c, kindHome, "budgets", budgets); err != nil {
-		return err
-	}
-	return checkAgents(c)
+	return homes, budgets, err
 }
 
 // lost reports owners that have less of a kind than is counted.

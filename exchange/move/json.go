@@ -127,12 +127,7 @@ func eachOf(in *Input, w *writer, of string, keys []string, leave func(string, i
 	if err != nil {
 		return err
 	}
-	under := l.under
-	for _, path := range l.lists {
-		if slices.Contains(keys, path) && !slices.Contains(under, path) {
-			under = append(under, path)
-		}
-	}
+	under := l.among(keys)
 	further := false
 	n := 0
 	walk := &walk{Splitter: s}
@@ -141,12 +136,8 @@ func eachOf(in *Input, w *writer, of string, keys []string, leave func(string, i
 			c, err := s.Peek()
 			return err == nil && (c == '[' || len(under) > 0)
 		}
-		if strings.HasSuffix(path, "[]") || len(under) == 0 {
-			return false
-		}
-		return slices.Contains(keys, path) || slices.ContainsFunc(under, func(list string) bool {
-			return path == list || strings.HasPrefix(list, path+".")
-		})
+		leads := func(list string) bool { return path == list || strings.HasPrefix(list, path+".") }
+		return !strings.HasSuffix(path, "[]") && len(under) > 0 && (slices.Contains(keys, path) || slices.ContainsFunc(under, leads))
 	}
 	walk.visit = func(path string, _ int, raw []byte, err error) error {
 		w.read = s.Bytes()

@@ -293,7 +293,18 @@ func (p *pages) memoryOfPage(name string, front fields, body string, changed tim
 	if m.UpdatedAt.IsZero() && changed.After(m.CreatedAt) {
 		m.UpdatedAt = changed
 	}
-	if m.Kind = cmp.Or(m.Kind, memory.KindNote); isNote(m.Kind) {
+	m.Kind = cmp.Or(m.Kind, memory.KindNote)
+	p.nameNote(&m, name, aliases, beside)
+	if len(beside) > 0 && m.Metadata == nil {
+		m.Metadata = map[string]any{}
+	}
+	maps.Copy(m.Metadata, beside)
+	return m, nil
+}
+
+// nameNote names the memory of a page, with the aliases that are free. What cannot be a name stands beside it.
+func (p *pages) nameNote(m *memory.Memory, name string, aliases []string, beside map[string]any) {
+	if isNote(m.Kind) {
 		switch {
 		case m.Name != "": // of a mapping
 		case len(name) <= memory.MaxID:
@@ -305,22 +316,16 @@ func (p *pages) memoryOfPage(name string, front fields, body string, changed tim
 			aliases = append([]string{base}, aliases...)
 		}
 	}
-	if m.Aliases = p.free(name, aliases); len(m.Aliases) < len(aliases) {
-		var kept []any
-		for _, alias := range aliases {
-			if !slices.Contains(m.Aliases, alias) {
-				kept = append(kept, alias)
-			}
-		}
-		if kept != nil {
-			beside[aliasKeys[0]] = kept
+	m.Aliases = p.free(name, aliases)
+	var kept []any
+	for _, alias := range aliases {
+		if !slices.Contains(m.Aliases, alias) {
+			kept = append(kept, alias)
 		}
 	}
-	if len(beside) > 0 && m.Metadata == nil {
-		m.Metadata = map[string]any{}
+	if kept != nil {
+		beside[aliasKeys[0]] = kept
 	}
-	maps.Copy(m.Metadata, beside)
-	return m, nil
 }
 
 func isNote(k memory.Kind) bool { return k == memory.KindNote || k == memory.KindArchive }

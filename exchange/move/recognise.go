@@ -110,6 +110,17 @@ type layout struct {
 	bare   bool     // the records are the messages of one conversation
 }
 
+// among are the keys of the lists that records are in, if any of some keys may have them.
+func (l *layout) among(keys []string) []string {
+	under := l.under
+	for _, path := range l.lists {
+		if slices.Contains(keys, path) && !slices.Contains(under, path) {
+			under = append(under, path)
+		}
+	}
+	return under
+}
+
 // A looker reads the beginning of a document.
 type looker struct {
 	*exchange.Splitter

@@ -80,7 +80,7 @@ var law = map[string]row{
 	"internal/cli":    {floor: verbs, hidden: true, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term"}},
 	"internal/beside": {floor: interprocess, hidden: true, only: []string{"internal/clock", "internal/fsys"}, outside: []string{"golang.org/x/sys"}},
 
-	"api": {floor: operations, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/scalar", "memory", "notes", "policy", "scope", "sessions", "usage"}},
+	"api": {floor: operations, only: []string{"engine", "entries", "exchange", "filter", "graph", "internal/rawjson", "internal/scalar", "memory", "notes", "policy", "scope", "sessions", "usage"}},
 
 	"tokens":   {floor: upper, only: []string{"engine", "internal/fault", "memory", "sessions"}, outside: []string{"github.com/tiktoken-go/tokenizer"}},
 	"exchange": {floor: upper, only: []string{"apikeys", "engine", "entries", "filter", "graph", "internal/clock", "internal/ctxio", "internal/race", "internal/rawjson", "internal/realdata", "internal/scalar", "internal/testdb", "internal/valid", "memory", "notes", "scope", "sessions", "usage"}, outside: []string{compress}},
@@ -108,11 +108,15 @@ var law = map[string]row{
 	"internal/backups":    {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 	"internal/changefeed": {floor: works, hidden: true},
 
+	"internal/ageing": {floor: works, hidden: true, outside: []string{roaring, xxh3}},
+
+	"internal/recovery": {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
+
 	"internal/replication": {floor: works, hidden: true, outside: []string{pebble, "github.com/google/uuid"}},
 
 	"engine": {floor: middle, outside: []string{pebble, roaring, "github.com/google/uuid", xxh3}},
 
-	"internal/testdb": {floor: testbeds, only: []string{"apikeys", "engine", "internal/fsys", "memory", "policy"}, outside: []string{pebble}, forTests: true, hidden: true},
+	"internal/testdb": {floor: testbeds, only: []string{"apikeys", "engine", "internal/fsys", "internal/layout", "internal/place", "internal/store", "memory", "policy"}, outside: []string{pebble}, forTests: true, hidden: true},
 
 	"services/httpjson": {floor: upper, only: []string{"internal/clock", "internal/fault", "internal/retry", "internal/wiretest"}},
 	"services/meter":    {floor: upper, only: []string{"engine", "internal/fault", "internal/part", "scope", "usage"}},

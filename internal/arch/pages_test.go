@@ -72,7 +72,7 @@ func TestCheckRows(t *testing.T) {
 
 // lockRooms are the packages whose locks one order holds together: the engine, and what it
 // reads by.
-var lockRooms = []string{"engine", "internal/backups", "internal/changefeed", "internal/lifecycle", "internal/recall", "internal/records", "internal/replication", "internal/selection", "internal/spaces", "internal/state"}
+var lockRooms = []string{"engine", "internal/ageing", "internal/backups", "internal/changefeed", "internal/lifecycle", "internal/recall", "internal/records", "internal/replication", "internal/selection", "internal/spaces", "internal/state"}
 
 // locksOf are the locks among the fields of a file's structs: "points.mu", with the package in
 // front where it is not the engine.

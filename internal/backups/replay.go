@@ -273,7 +273,7 @@ func (re *restoring) place0(r *replay) (wal.Position, error) {
 // to the target.
 func (re *restoring) choose(ctx context.Context, repo string, o *RestoreOptions) error {
 	re.to = target{o.ToLSN, o.ToTime}
-	archive, database := o.Archive, ""
+	archive := o.Archive
 	err := re.find(ctx, repo, o)
 	switch {
 	case errors.Is(err, fault.ErrNotDatabase) && o.ID == "" && archive == "": // it may be an archive itself
@@ -285,15 +285,10 @@ func (re *restoring) choose(ctx context.Context, repo string, o *RestoreOptions)
 		return err
 	}
 	if archive == "" {
-		if re.to.lsn != 0 && re.to.lsn != re.backup.LSN {
-			return &fault.Error{
-				Kind: fault.ErrNotRetained, What: re.doing(), Why: fmt.Sprintf("the newest backup up to LSN %d has LSN %d", re.to.lsn, re.backup.LSN),
-				Do: "name the archive that has what follows it: --archive DIR",
-			}
-		}
-		return nil
+		return re.noLog()
 	}
-	if database, err = re.openLog(archive); err != nil {
+	database, err := re.openLog(archive)
+	if err != nil {
 		return err
 	}
 	if err := re.beyond(); err != nil {
@@ -310,6 +305,17 @@ func (re *restoring) choose(ctx context.Context, repo string, o *RestoreOptions)
 		re.backup, re.base = nil, base.Number
 	}
 	return nil
+}
+
+// noLog refuses a target that is behind the backup, if no archive has what follows it.
+func (re *restoring) noLog() error {
+	if re.to.lsn == 0 || re.to.lsn == re.backup.LSN {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.ErrNotRetained, What: re.doing(), Why: fmt.Sprintf("the newest backup up to LSN %d has LSN %d", re.to.lsn, re.backup.LSN),
+		Do: "name the archive that has what follows it: --archive DIR",
+	}
 }
 
 // beyond refuses a time behind everything that the archive and the backup have.

@@ -66,6 +66,8 @@ type listShown[Q, L any] struct {
 	cells   func(l L) []any
 	// rows are in place of cells where an item takes several rows.
 	rows func(l L) [][]any
+	// line shows an item to people as it is, in place of a row.
+	line func(l L)
 	// cursor is what --after takes to continue behind an item. nil: it takes the cursor of the next page.
 	cursor func(l L) string
 }
@@ -80,16 +82,25 @@ func listCmd[Q, L any](a *app, op *api.List[Q, L], s listShown[Q, L]) *cobra.Com
 		if of, ok := any(q).(api.Tolerant); ok {
 			of.LossyOf().Lost = a.unreadable.lost
 		}
-		t := a.rows(s.columns(q)...)
+		var header []string
+		if s.columns != nil {
+			header = s.columns(q)
+		}
+		t := a.rows(header...)
 		var last L
 		found := 0
 		end, err := op.Run(ctx, db, q, func(l L) error {
 			found++
 			last = l
 			rows := [][]any{nil}
-			if s.rows == nil {
+			switch {
+			case s.line != nil && !a.json:
+				s.line(l)
+				return nil
+			case a.json:
+			case s.rows == nil:
 				rows[0] = s.cells(l)
-			} else if !a.json {
+			default:
 				rows = s.rows(l)
 			}
 			for _, cells := range rows {
@@ -138,7 +149,7 @@ func columns[Q any](names ...string) func(*Q) []string {
 // operation is a command that sets the fields of a request from its flags and arguments, and runs an operation on the
 // database.
 func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, run func(ctx context.Context, db *engine.DB) error) *cobra.Command {
-	b := &binding{a: a, q: q}
+	b := &binding{a: a, q: q, files: map[*api.Field]string{}}
 	use := []string{op.Name[strings.LastIndexByte(op.Name, ' ')+1:]}
 	for i := range fields {
 		if f := &fields[i]; f.Arg != "" {
@@ -188,10 +199,11 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 			return run(ctx, nil)
 		}
 		on := func(db *engine.DB) error { return run(ctx, db) }
+		of, trial := q.(api.Trial)
 		switch {
 		case h.open != nil:
 			return h.open(ctx, on)
-		case op.Access == api.Reads:
+		case op.Access == api.Reads, trial && of.ReadsOnly():
 			return a.read(ctx, on)
 		case op.Access == api.Writes:
 			return a.use(ctx, on)
@@ -207,6 +219,8 @@ type binding struct {
 	cmd  *cobra.Command
 	q    any
 	args []*api.Field
+	// files are the names of the files that fields are read from.
+	files map[*api.Field]string
 	// words: the last argument takes all that are left.
 	words bool
 }
@@ -231,11 +245,15 @@ func (b *binding) bind(f *api.Field) {
 	}
 }
 
-// complete sets the fields whose flags are left out, or refuses to.
+// complete reads files, and sets the fields whose flags are left out, or refuses to.
 func (b *binding) complete(fields []api.Field) error {
 	for i := range fields {
 		f := &fields[i]
-		switch {
+		switch name, is := b.files[f]; {
+		case is:
+			if err := b.readFile(f, name); err != nil {
+				return err
+			}
 		case f.Flag == "" || b.cmd.Flags().Changed(f.Flag):
 		case f.Required:
 			return usagef(b.cmd, "give --%s", f.Flag)
@@ -248,8 +266,22 @@ func (b *binding) complete(fields []api.Field) error {
 	return nil
 }
 
-// set sets a field to what was written on the command line.
+// readFile sets a field to what a file has.
+func (b *binding) readFile(f *api.Field, name string) error {
+	in, err := b.a.openInput(b.cmd.Context(), name)
+	if err != nil {
+		return err
+	}
+	defer done(in)
+	return f.ReadLines(b.q, in, "read "+name)
+}
+
+// set sets a field to what was written on the command line. A file is read later.
 func (b *binding) set(f *api.Field, text string) error {
+	if f.Kind == api.File {
+		b.files[f] = text
+		return nil
+	}
 	read := func(r scalar.Reader) error {
 		v, err := f.Kind.Read(b.cmd.Context(), r.Zone, text)
 		if err != nil {

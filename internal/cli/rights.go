@@ -8,12 +8,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/internal/beside"
 	"github.com/seed-7aedc3ff/memdb/memory"
 )
 
 // A Right is what a key needs so that a server runs a command for it. The zero Right is none: a
-// server runs no command that the table of rights does not have.
+// server runs no command that is neither an operation nor in the table of rights.
 type Right uint8
 
 const (
@@ -41,48 +42,33 @@ func (r Right) admin() bool { return r == AdminRead || r == AdminWrite }
 // writes reports whether a read-only key lacks the right.
 func (r Right) writes() bool { return r == Write || r == AdminWrite }
 
-// rights has every command. A parent that takes no arguments of its own only names the commands
-// below it.
+// rights has the commands that are no operation of package api, and those that need more than their operation says.
+// A parent that takes no arguments of its own only names the commands below it.
 var rights = map[string]Right{
 	"memdbctl": Anyone, "help": Anyone,
+	"kv": Anyone, "session": Anyone, "note": Anyone, "graph": Anyone, "usage": Anyone, "usage budget": Anyone, "fact": Anyone, "log": Anyone,
+	"policy": Anyone, "agent": Anyone, "user": Anyone, "key": Anyone, "plot": Anyone,
 
 	"store": Write, "get": Read, "update": Write, "delete": Write, "list": Read, "groups": Read,
 	"recall": Read, "why": Read, "history": Read,
 
-	"kv": Anyone, "kv put": Write, "kv get": Read, "kv delete": Write, "kv list": Read,
+	"graph extract": Write, "graph import": Write, "usage by": AdminRead, "usage rank": AdminRead,
 
-	"session": Anyone, "session append": Write, "session show": Read, "session list": Read, "session open": Write,
-	"session close": Write, "session archive": Write, "session delete": Write, "session save": Write,
-	"session compact": Write, "session repair": Write,
-
-	"note": Anyone, "note add": Write, "note get": Read, "note rename": Write, "note alias": Write,
-	"note write": Write, "note remove": Write, "note list": Read, "note search": Read,
-
-	"graph": Anyone, "graph add": Write, "graph relate": Write, "graph end": Write, "graph get": Read,
-	"graph list": Read, "graph delete": Write, "graph query": Read, "graph find": Read, "graph match": Read,
-	"graph path": Read, "graph rank": Read, "graph components": Read, "graph link": Write, "graph stats": Read,
-	"graph lookup": Read, "graph degrees": Read, "graph counts": Read, "graph show": Read, "graph extract": Write,
-	"graph merge": Write, "graph unmerge": Write, "graph duplicates": Read, "graph import": Write, "graph export": Read,
-
-	"usage": Anyone, "usage add": Write, "usage total": Read, "usage by": AdminRead, "usage rank": AdminRead,
-	"usage rollup": Write, "usage budget": Anyone, "usage budget set": Write, "usage budget check": Read,
-	"usage budget list": Read, "usage budget remove": Write,
-
-	"fact": Anyone, "fact add": Write, "fact search": Read, "fact list": Read, "fact get": Read, "fact update": Write,
+	"fact add": Write, "fact search": Read, "fact list": Read, "fact get": Read, "fact update": Write,
 	"fact delete": Write, "fact delete-all": Write, "fact history": Read, "fact reset": AdminWrite,
 
-	"export": Read, "import": AdminWrite, "log": Anyone, "log tail": Read, "mcp": Write,
-	"consolidate": Write, "evict": Write, "policy": Anyone, "policy show": AdminRead, "policy set": AdminWrite,
+	"export": Read, "import": AdminWrite, "log tail": Read, "mcp": Write,
+	"consolidate": Write, "evict": Write, "policy show": AdminRead, "policy set": AdminWrite,
 
-	"agent": Anyone, "agent add": AdminWrite, "agent get": AdminRead, "agent list": AdminRead, "agent delete": AdminWrite,
-	"user": Anyone, "user list": AdminRead, "user show": AdminRead, "user delete": AdminWrite, "erase": AdminWrite,
+	"agent add": AdminWrite, "agent get": AdminRead, "agent list": AdminRead, "agent delete": AdminWrite,
+	"user list": AdminRead, "user show": AdminRead, "user delete": AdminWrite, "erase": AdminWrite,
 
-	"key": Anyone, "key add": AdminWrite, "key list": AdminRead, "key revoke": AdminWrite, "key rotate": AdminWrite, "key clear": AdminWrite,
+	"key add": AdminWrite, "key list": AdminRead, "key revoke": AdminWrite, "key rotate": AdminWrite, "key clear": AdminWrite,
 
 	"check": AdminRead, "stats": AdminRead, "backup": AdminWrite, "rescue": AdminWrite, "rebuild": AdminWrite,
 	"compact": AdminWrite, "archive": AdminWrite, "replica": AdminWrite, "replica promote": AdminWrite,
 	"embed": AdminWrite, "reembed": AdminWrite, "reset": AdminWrite,
-	"plot": Anyone, "plot growth": AdminRead, "plot latency": AdminRead, "plot ageing": AdminRead, "plot graph": AdminRead, "plot session": AdminRead,
+	"plot growth": AdminRead, "plot latency": AdminRead, "plot ageing": AdminRead, "plot graph": AdminRead, "plot session": AdminRead,
 
 	"analyze": OnClient, "backup list": OnClient, "backup prune": OnClient, "backup verify": OnClient,
 	"cluster": OnClient, "cluster status": OnClient, "cluster move": OnClient, "cluster drain": OnClient,
@@ -95,7 +81,44 @@ var rights = map[string]Right{
 }
 
 // Rights returns the right that each command needs, by its name.
-func Rights() map[string]Right { return maps.Clone(rights) }
+func Rights() map[string]Right {
+	all := maps.Clone(rights)
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		all[nameOf(cmd)] = rightTo(nameOf(cmd))
+		for _, below := range cmd.Commands() {
+			walk(below)
+		}
+	}
+	walk((&app{console: console{getenv: func(string) string { return "" }}}).root())
+	return all
+}
+
+// rightTo is the right that a command needs.
+func rightTo(name string) Right {
+	if right, is := rights[name]; is {
+		return right
+	}
+	return rightOf(name)
+}
+
+// rightOf is the right that the operation of a command asks for, none for a command that is no operation.
+func rightOf(name string) Right {
+	for _, d := range api.All() {
+		switch op := d.Describe(); {
+		case op.Name != name:
+		case op.Access == api.Reads && op.Admin:
+			return AdminRead
+		case op.Access == api.Reads:
+			return Read
+		case op.Admin:
+			return AdminWrite
+		default:
+			return Write
+		}
+	}
+	return 0
+}
 
 var (
 	// beyondScope are flags with which a command reads or changes more than one scope; those of
@@ -122,14 +145,14 @@ func nameOf(cmd *cobra.Command) string {
 func (a *app) runsAlone(cmd *cobra.Command) bool {
 	name := nameOf(cmd)
 	completes := strings.HasPrefix(name, "__complete") && !beside.IsURL(a.dir)
-	return rights[name] == OnClient && !completes || name == "help" || name == "memdbctl"
+	return rightTo(name) == OnClient && !completes || name == "help" || name == "memdbctl"
 }
 
 // admit refuses a command that the key of a client has no right to, and binds the command to the
 // scope of the key.
 func (a *app) admit(cmd *cobra.Command) error {
 	b, name := a.bounds, nameOf(cmd)
-	right := rights[name]
+	right := rightTo(name)
 	switch {
 	case right == 0:
 		return a.denied(cmd, "no key has a right to it")

@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestRightsAreComplete verifies that the table of rights has exactly the commands that can be run.
+// TestRightsAreComplete verifies that each command that can be run has a right, and that the table of rights has no other
+// command, and none of which the operation says the same.
 func TestRightsAreComplete(t *testing.T) {
 	root := (&app{console: console{getenv: func(string) string { return "" }}}).root()
 	root.InitDefaultCompletionCmd()
@@ -17,24 +18,27 @@ func TestRightsAreComplete(t *testing.T) {
 	walk = func(cmd *cobra.Command) {
 		name := nameOf(cmd)
 		seen = append(seen, name)
-		if rights[name] == 0 {
-			t.Errorf("%q is not in the table of rights", name)
+		if rightTo(name) == 0 {
+			t.Errorf("%q is no operation, and not in the table of rights", name)
 		}
-		if names := namesVerbs(cmd) && rights[name] != OnClient; names && rights[name] != Anyone && cmd.Args(cmd, []string{"x"}) != nil {
-			t.Errorf("%q only names other commands, and has the right %v", name, rights[name])
+		if names := namesVerbs(cmd) && rightTo(name) != OnClient; names && rightTo(name) != Anyone && cmd.Args(cmd, []string{"x"}) != nil {
+			t.Errorf("%q only names other commands, and has the right %v", name, rightTo(name))
 		}
 		for _, below := range cmd.Commands() {
 			walk(below)
 		}
 	}
 	walk(root)
-	for name := range rights {
+	for name, right := range rights {
+		if rightOf(name) == right {
+			t.Errorf("the table of rights has %q, of which the operation says the same", name)
+		}
 		if !slices.Contains(seen, name) {
 			t.Errorf("the table of rights has %q, and there is no such command", name)
 		}
 	}
 	for _, name := range slices.Concat(undoes, ofOwner) {
-		if rights[name] == 0 {
+		if rightTo(name) == 0 {
 			t.Errorf("there is no command %q", name)
 		}
 	}

@@ -161,3 +161,8 @@ func Within(what string, err error) error {
 	}
 	return &Error{Kind: ErrFailed, What: what, Cause: err}
 }
+
+// Told reports whether an error of background work is one that the log has heard of already.
+func Told(err error) bool {
+	return errors.Is(err, ErrFailed) || errors.Is(err, ErrDiskFull) || errors.Is(err, ErrNotOwner) || errors.Is(err, ErrUnavailable)
+}

@@ -242,12 +242,8 @@ func (y *whying) judge(ctx context.Context) error {
 		return err
 	case !y.inScope:
 		w.Reason = memory.WhyFilter
-	case y.place >= 0 && r.q.MinScore != 0 && w.Score < r.q.MinScore:
-		w.Reason = memory.WhyMinScore
-	case y.place >= r.q.Limit:
-		w.Reason = memory.WhyLimit
 	case y.place >= 0:
-		w.Reason = memory.WhyFound
+		w.Reason = y.ofRanked()
 	case !demanded:
 		w.Reason = memory.WhyDemanded
 	case len(r.terms) == 0 && r.q.Embedding == nil && r.q.Graph == 0:
@@ -262,6 +258,17 @@ func (y *whying) judge(ctx context.Context) error {
 		w.Reason = memory.WhyNoMatch
 	}
 	return nil
+}
+
+// ofRanked is why a memory that was ranked is an answer or not.
+func (y *whying) ofRanked() memory.WhyReason {
+	switch r := y.r; {
+	case r.q.MinScore != 0 && y.w.Score < r.q.MinScore:
+		return memory.WhyMinScore
+	case y.place >= r.q.Limit:
+		return memory.WhyLimit
+	}
+	return memory.WhyFound
 }
 
 // missed ranks by all vectors what the walk over their graph has not found.

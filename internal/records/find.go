@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7aedc3ff/memdb/internal/codec"
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
@@ -65,26 +66,37 @@ func (view View) Living(owner uint32, id string, fn func(c Claim, l Live, rec *l
 	if err != nil {
 		return err
 	}
-	for ok := it.Last(); ok && err == nil; {
-		c := Claim{Indexed: true}
-		if c.Owner, c.Seq, ok = layout.ParseIDKey(it.Key()); !ok {
-			err = layout.BadKey("ID", it.Key())
-			break
-		}
-		over := c.Owner == found
-		if !over {
+	err = eachClaim(it, ks.IDs(id), func(c Claim) (over bool, err error) {
+		if over = c.Owner == found; !over {
 			over, err = ask(c)
 		}
 		if !over && err == nil {
 			over, err = view.had(c, id)
 		}
+		return over, err
+	})
+	return errors.Join(err, it.Error(), it.Close())
+}
+
+// eachClaim calls fn with the claims on an ID, the last first. After one for which fn returns true, it leaves the others
+// of the same owner out.
+func eachClaim(it kv.Iterator, prefix []byte, fn func(Claim) (over bool, err error)) error {
+	for ok := it.Last(); ok; {
+		c := Claim{Indexed: true}
+		if c.Owner, c.Seq, ok = layout.ParseIDKey(it.Key()); !ok {
+			return layout.BadKey("ID", it.Key())
+		}
+		over, err := fn(c)
+		if err != nil {
+			return err
+		}
 		if over {
-			ok = it.SeekLT(binary.BigEndian.AppendUint32(ks.IDs(id), c.Owner))
+			ok = it.SeekLT(binary.BigEndian.AppendUint32(slices.Clip(prefix), c.Owner))
 		} else {
 			ok = it.Prev()
 		}
 	}
-	return errors.Join(err, it.Error(), it.Close())
+	return nil
 }
 
 // had reports whether a memory that is dead had an ID, and lived when it had: of one that was
@@ -251,4 +263,16 @@ func (view View) Access(seq uint64) (a layout.Access) {
 		}
 	}
 	return a
+}
+
+// VectorsLeft are the vectors of a version that can be read, by the names of their spaces.
+func (view View) VectorsLeft(rec *layout.Record, v layout.Version) map[string][]float32 {
+	vectors := map[string][]float32{}
+	for _, ref := range rec.Vectors {
+		vec, err := view.Vector(v, ref)
+		if s := view.SpaceNumbered(ref.Space); err == nil && s != nil {
+			vectors[s.Name] = vec
+		}
+	}
+	return vectors
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
 	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/spaces"
@@ -145,6 +146,27 @@ func (p *Pending) AppendForward(b []byte) []byte {
 		Importance: p.Rec.Importance, Confidence: p.Rec.Confidence, Vectors: p.Rec.Vectors,
 	}
 	return invindex.AppendDoc(r.Append(b), &p.Index)
+}
+
+// Forward is all that the tables and indexes need of a document of a chunk that is in RAM, so that opening reads no
+// memories.
+type Forward struct {
+	layout.Row
+	Index invindex.Doc
+}
+
+// DecodeForward decodes what [Pending.AppendForward] has encoded.
+func DecodeForward(b []byte) (*Forward, error) {
+	r, idx, err := layout.DecodeRow(b)
+	if err != nil {
+		return nil, err
+	}
+	f := &Forward{Row: *r}
+	var rest []byte
+	if f.Index, rest, err = invindex.DecodeDoc(idx); err != nil || len(rest) > 0 {
+		return nil, &fault.Error{Kind: fault.ErrCorrupt, What: "read a forward record", Cause: err}
+	}
+	return f, nil
 }
 
 // BroughtBy is the version under which the version's vector in a space is stored.

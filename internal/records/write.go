@@ -529,6 +529,13 @@ func (w *Writer) dropUnseen(rec *layout.Record, old Live, next []layout.VectorRe
 	return nil
 }
 
+// LogInternal logs a commit whose keys no reader of the log asks for.
+func (w *Writer) LogInternal() {
+	w.Change()
+	log := w.Log()
+	*log = append(*log, byte(layout.LogInternal))
+}
+
 // LogVersioned logs a change of a version, and which one it took the place of.
 func (w *Writer) LogVersioned(op layout.LogOp, v layout.Version, before *layout.Version) {
 	w.Concerns(v.Owner)

@@ -88,6 +88,11 @@ func (p *written) isoDay(basic *bool) (time.Time, bool) {
 	case sep == "":
 		return time.Time{}, false
 	}
+	return p.dayIn(year, sep)
+}
+
+// dayIn reads the day of a year, or the month and the day in it.
+func (p *written) dayIn(year int, sep string) (time.Time, bool) {
 	month, n := p.digits(3)
 	if n == 3 && sep == "-" && (p.rest == "" || !isDigit(p.rest[0])) && !strings.HasPrefix(p.rest, sep) { // the day of the year
 		t := time.Date(year, time.January, month, 0, 0, 0, 0, time.UTC)
@@ -125,6 +130,33 @@ type clockTime struct {
 	leap  bool          // it is the second 60
 }
 
+// ofHalf is the hour of the day of one that may be of its half: 9 before PM is 21.
+func (p *written) ofHalf(hour int) (of int, ok bool) {
+	half := p.half()
+	switch {
+	case half == "":
+		return hour, true
+	case hour < 1 || hour > 12:
+		return hour, false
+	case half == "p":
+		return hour%12 + 12, true
+	}
+	return hour % 12, true
+}
+
+// fraction reads the fraction of a second, 0 if there is none.
+func (p *written) fraction() (f time.Duration) {
+	if len(p.rest) < 2 || p.rest[0] != '.' && p.rest[0] != ',' || !isDigit(p.rest[1]) {
+		return 0
+	}
+	p.rest = p.rest[1:]
+	for unit := time.Second / 10; p.rest != "" && isDigit(p.rest[0]); unit /= 10 {
+		f += time.Duration(p.rest[0]-'0') * unit
+		p.rest = p.rest[1:]
+	}
+	return f
+}
+
 // clock reads hours and minutes, and perhaps seconds with a fraction: 21:00, 21:00:00,5,
 // 210000, 9:00 PM. short allows 21 and 2100, which only a T before them makes a time.
 func (p *written) clock(short bool) (c clockTime, ok bool) {
@@ -150,26 +182,15 @@ func (p *written) clock(short bool) (c clockTime, ok bool) {
 		}
 	}
 	var fraction time.Duration
-	if places == 3 && len(p.rest) > 1 && (p.rest[0] == '.' || p.rest[0] == ',') && isDigit(p.rest[1]) {
-		p.rest = p.rest[1:]
-		for unit := time.Second / 10; p.rest != "" && isDigit(p.rest[0]); unit /= 10 {
-			fraction += time.Duration(p.rest[0]-'0') * unit
-			p.rest = p.rest[1:]
-		}
+	if places == 3 {
+		fraction = p.fraction()
 	}
-	if half := p.half(); half != "" {
-		if hour < 1 || hour > 12 {
-			return c, false
-		}
-		if hour %= 12; half == "p" {
-			hour += 12
-		}
-	}
+	hour, ok = p.ofHalf(hour)
 	if c.leap = second == 60; c.leap {
 		second, fraction = 59, 999*time.Millisecond
 	}
 	c.since = time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute + time.Duration(second)*time.Second + fraction
-	return c, hour <= 24 && minute < 60 && second < 60 && c.since <= 24*time.Hour
+	return c, ok && hour <= 24 && minute < 60 && second < 60 && c.since <= 24*time.Hour
 }
 
 // half reads am or pm.

@@ -552,18 +552,13 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 		}
 		if class != 0 {
 			name, _ := scalar.TextOf(key)
-			if name == "" {
-				none = true
-				continue
-			}
-			num, found, err := st.Lookup(layout.Name{Class: class, Text: name})
-			if err != nil {
+			none = none || name == ""
+			if key, err = interned(st, class, name); err != nil {
 				return nil, false, false, err
 			}
-			if !found {
+			if key == "" {
 				continue
 			}
-			key = layout.NumberValue(num)
 		}
 		with, err := WithValue(st, number, key)
 		if err != nil {
@@ -581,6 +576,18 @@ func (e *evaluation) postingsOf(c *condition) (set *roaring.Bitmap, inside, ok b
 	}
 	others.AndNot(set)
 	return others, !inside, true, nil
+}
+
+// interned is the value of a name in the filter index, empty for a name that no memory has.
+func interned(st *state.State, class layout.NameClass, name string) (string, error) {
+	if name == "" {
+		return "", nil
+	}
+	num, found, err := st.Lookup(layout.Name{Class: class, Text: name})
+	if err != nil || !found {
+		return "", err
+	}
+	return layout.NumberValue(num), nil
 }
 
 // unheard reports whether no memory has a value of a metadata field that could be

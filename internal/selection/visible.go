@@ -209,3 +209,34 @@ func withTimes(ctx context.Context, st *state.State, field uint16, test func(v a
 }
 
 const readingFilters = "read the filter index"
+
+// Born is the set of documents in a scope that have not died, expired or
+// not, and the number of those that have not expired.
+func Born(st *state.State, s memory.Scope) (docs *roaring.Bitmap, n int, err error) {
+	set, err := ScopeSet(st, s)
+	if err != nil {
+		return nil, 0, err
+	}
+	docs = roaring.New()
+	born := func(doc uint32, r *doctable.Row) {
+		if !r.Visible(st.LSN) {
+			return
+		}
+		docs.Add(doc)
+		if !r.Over(st.Now) {
+			n++
+		}
+	}
+	if set == nil { // every owner's
+		EachRow(st, func(doc uint32, r *doctable.Row) bool {
+			born(doc, r)
+			return true
+		})
+		return docs, n, nil
+	}
+	for it := set.Iterator(); it.HasNext(); {
+		doc := it.Next()
+		born(doc, st.Docs.Row(doc))
+	}
+	return docs, n, nil
+}

@@ -65,30 +65,7 @@ func (s *Store) Open(exists bool, timeline Timeline) (err error) {
 	blockCache, memtable := s.Shares()
 	s.reserve.watch(memtable)
 	s.cache = pebble.NewCache(blockCache)
-	opts := &pebble.Options{
-		FS: s.FS, Cache: s.cache, Merger: s.config.Merger, FormatMajorVersion: formatVersion,
-		MemTableSize: memtable, BytesPerSync: syncBytes, WALBytesPerSync: 0,
-		MaxManifestFileSize: cmp.Or(s.config.ManifestBytes, manifestBytes), ReadOnly: s.config.ReadOnly,
-		Logger:           pebbleLog{s},
-		ErrorIfNotExists: exists,
-		EventListener:    s.events(),
-		// A stall for too many tables in level 0 is the one that a frozen folder
-		// cannot end.
-		L0StopWritesThreshold: 1000,
-		L0CompactionThreshold: compactAt, LBaseMaxBytes: baseBytes,
-	}
-	opts.TargetFileSizes[0], opts.TargetFileSizes[1] = tableBytes, mergedBytes
-	opts.Experimental.SpanPolicyFunc = s.endTable
-	opts.EnsureDefaults()
-	for i := range opts.Levels {
-		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
-		opts.Levels[i].BlockSize = blockSize
-		if i < len(opts.Levels)-1 {
-			// A store pays for each time that a table is written, and nine tenths of a
-			// large database lie in the last level.
-			opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
-		}
-	}
+	opts := s.options(memtable, exists)
 	s.FS.PaceRetries(s.pauseRetry)
 	// The store asserts on what it does not expect; that must not take the
 	// program along.
@@ -135,6 +112,35 @@ func (s *Store) Open(exists bool, timeline Timeline) (err error) {
 		return &fault.Error{Kind: fault.ErrNotDatabase, What: s.opening(), Why: "its making was interrupted, and it holds nothing", Do: "open it without ReadOnly"}
 	}
 	return fault.Within(s.opening(), err)
+}
+
+// options are those of the store, with a memtable of so many bytes.
+func (s *Store) options(memtable uint64, exists bool) *pebble.Options {
+	opts := &pebble.Options{
+		FS: s.FS, Cache: s.cache, Merger: s.config.Merger, FormatMajorVersion: formatVersion,
+		MemTableSize: memtable, BytesPerSync: syncBytes, WALBytesPerSync: 0,
+		MaxManifestFileSize: cmp.Or(s.config.ManifestBytes, manifestBytes), ReadOnly: s.config.ReadOnly,
+		Logger:           pebbleLog{s},
+		ErrorIfNotExists: exists,
+		EventListener:    s.events(),
+		// A stall for too many tables in level 0 is the one that a frozen folder
+		// cannot end.
+		L0StopWritesThreshold: 1000,
+		L0CompactionThreshold: compactAt, LBaseMaxBytes: baseBytes,
+	}
+	opts.TargetFileSizes[0], opts.TargetFileSizes[1] = tableBytes, mergedBytes
+	opts.Experimental.SpanPolicyFunc = s.endTable
+	opts.EnsureDefaults()
+	for i := range opts.Levels {
+		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBits)
+		opts.Levels[i].BlockSize = blockSize
+		if i < len(opts.Levels)-1 {
+			// A store pays for each time that a table is written, and nine tenths of a
+			// large database lie in the last level.
+			opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+		}
+	}
+	return opts
 }
 
 // prepare proves a store that exists before anything in its folder is changed, and begins to

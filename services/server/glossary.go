@@ -45,23 +45,27 @@ var pathWords = map[string]string{
 // schemaNames are the names of schemas that are not those of their Go types: of types that share a name, or whose name says
 // too little or is a built-in of a language. "sent" begins those of types as clients send them.
 var schemaNames = map[string]string{
+	"ageing.Evicted": "EvictionReport",
+	"ageing.Merge":   "PlannedMerge",
+	"ageing.Pruned":  "PlannedPrune",
+	"ageing.Victim":  "EvictedMemory",
+
 	"api.MemoryCounted":     "MemoryCount",
 	"api.Recalled":          "RecallResult",
 	"sent api.MemoryChange": "MemoryChange",
 	"sent api.Question":     "RecallRequest",
 
 	"engine.Left":         "RemainingData",
-	"engine.Problem":      "CheckProblem",
-	"engine.Report":       "CheckReport",
-	"engine.Evicted":      "EvictionReport",
-	"engine.Merge":        "PlannedMerge",
-	"engine.Pruned":       "PlannedPrune",
 	"engine.Undone":       "UndoReport",
-	"engine.Victim":       "EvictedMemory",
 	"engine.MemoryStats":  "RAMStats",
 	"engine.MemoryShares": "RAMShares",
 
+	"api.SessionRepairReply": "SessionRepair",
+
 	"entries.Line": "KeyValue",
+
+	"recovery.Problem": "CheckProblem",
+	"recovery.Report":  "CheckReport",
 
 	"erasure.Erased": "ErasedCounts",
 	"erasure.Kept":   "KeptData",
@@ -144,12 +148,11 @@ var schemaNames = map[string]string{
 	"sent daemon.drainBody": "DrainRequest",
 	"sent daemon.moveBody":  "MoveRequest",
 
-	"native.MessageLine": "SessionMessage",
+	"api.MessageLine":    "SessionMessage",
 	"native.Stats":       "DatabaseStats",
 	"native.batchStored": "BatchStored",
 	"native.embedded":    "EmbedReport",
 	"native.factItem":    "Fact",
-	"native.saved":       "SessionSaved",
 	"native.storedOrNot": "BatchResult",
 
 	"sent native.batch":    "MemoryBatch",
@@ -185,15 +188,15 @@ var constants = map[string]string{
 
 // special are the schemas of types whose JSON reflection does not know.
 var special = map[string]object{
-	"exchange.Object":     {"type": "object", "additionalProperties": true},
-	"exchange.Vector":     {"type": "array", "items": object{"type": "number"}},
-	"facts.Message":       ref("ChatMessage"),
-	"metrics.Metrics":     {"type": "object", "additionalProperties": true},
-	"api.Expiry":          {"type": []string{"string", "null"}, "format": "date-time"},
-	"api.FilterJSON":      ref("Filter"),
-	"native.sessionItems": {"type": "array", "items": ref("ChatMessage")},
-	"policy.Span":         {"type": "integer"},
-	"usage.USD":           {"type": "number"},
+	"exchange.Object":  {"type": "object", "additionalProperties": true},
+	"exchange.Vector":  {"type": "array", "items": object{"type": "number"}},
+	"facts.Message":    ref("ChatMessage"),
+	"metrics.Metrics":  {"type": "object", "additionalProperties": true},
+	"api.Expiry":       {"type": []string{"string", "null"}, "format": "date-time"},
+	"api.FilterJSON":   ref("Filter"),
+	"api.SessionItems": {"type": "array", "items": ref("ChatMessage")},
+	"policy.Span":      {"type": "integer"},
+	"usage.USD":        {"type": "number"},
 }
 
 // objectKeys are keys of JSON as it is that is always an object.

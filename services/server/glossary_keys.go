@@ -425,8 +425,6 @@ var glossary = map[string]string{
 	"NewMemory.stored_confidence":  "It is ignored.",
 	"NewMemory.type":               "memory, or absent.",
 	"NewMemory.vectors":            "Vectors by the names of their spaces.",
-	"NewMessage.memory_id":         "The ID of a memory that exists, or of the memory that is stored.",
-	"NewMessage.role":              "Who wrote the message; user if it is absent.",
 	"NodeShards.standbys":          "The shards of which the node keeps a copy.",
 	"RAMShares.parts":              "Bytes of sessions, graph and others.",
 	"RAMShares.scopes":             "Bytes of sets of documents.",

@@ -79,10 +79,10 @@ func (s *Server) openapi(c *Call) error {
 	return err
 }
 
-// OneOf is a reply, or an item of a list, that has one of several types. Name is that of its schema.
-type OneOf struct {
-	Name string
-	Of   []any
+// OneOf is a reply, or an item of a list, that has one of several types.
+type OneOf interface {
+	// OneOf returns a value of each type.
+	OneOf() []any
 }
 
 // A shape is a type as it is sent by a client or by the server, which write different keys.
@@ -251,11 +251,12 @@ func (b *apiBuilder) of(v any, sent bool) object {
 		return b.schema(shape{reflect.TypeOf(v), sent})
 	}
 	var parts []object
-	for _, part := range one.Of {
+	for _, part := range one.OneOf() {
 		parts = append(parts, b.of(part, sent))
 	}
-	b.schemas[one.Name] = object{"oneOf": parts}
-	return ref(one.Name)
+	name := schemaName(shape{reflect.TypeOf(v), sent})
+	b.schemas[name] = object{"oneOf": parts}
+	return ref(name)
 }
 
 // operationID names a route for generated clients.

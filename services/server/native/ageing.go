@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-7aedc3ff/memdb/api"
 	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/memory"
@@ -20,12 +21,12 @@ func ageing() []route {
 	return []route{
 		{at: "GET /policy", summary: "Show the policy by which memories age", reply: policy.Policy{}, admin: true, whole: true, handle: showPolicy},
 		{at: "PATCH /policy", summary: "Change keys of the policy; preset starts from a preset", body: map[string]any{}, reply: policy.Policy{}, admin: true, whole: true, handle: setPolicy},
-		{at: "POST /evict", summary: "Evict memories by the policy; the last item is the report", reply: server.OneOf{Name: "EvictionItem", Of: []any{engine.Victim{}, engine.Evicted{}}}, lines: true, handle: evict, params: inOwner(
+		{at: "POST /evict", summary: "Evict memories by the policy; the last item is the report", reply: api.EvictionItem{}, lines: true, handle: evict, params: inOwner(
 			param{name: "max_age", kind: span, summary: "the age from which on memories may be evicted, such as 30d; the default is that of the policy"},
 			param{name: "min_importance", kind: number, summary: "the importance from which on memories stay whatever their age, from 0 to 1; the default is that of the policy"},
 			param{name: "cap", kind: count, summary: "the number of memories that an owner keeps; the default is that of the policy"}, dryRun,
 		)},
-		{at: "POST /consolidate", summary: "Decay, prune and merge memories; the last item is the report, and a dry run lists first what it would merge and prune", reply: server.OneOf{Name: "ConsolidationItem", Of: []any{engine.Merge{}, engine.Pruned{}, exchange.Consolidated{}}}, lines: true, handle: consolidate, params: inOwner(
+		{at: "POST /consolidate", summary: "Decay, prune and merge memories; the last item is the report, and a dry run lists first what it would merge and prune", reply: api.ConsolidationItem{}, lines: true, handle: consolidate, params: inOwner(
 			param{name: "rate", kind: number, summary: "the share of their confidence that memories lose, from 0 to 1; the default is that of the policy"},
 			param{name: "prune", kind: number, summary: "the decayed importance below which memories are removed, from 0 to 1; the default is that of the policy"},
 			param{name: "merge", kind: flag, summary: "merge memories that say the same; the default is that of the policy"}, dryRun,

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -150,7 +151,7 @@ func mergedBy(merge func(c *server.Call, p *server.Parts) error, r route) route 
 
 // describe is the route of an operation without what answers it.
 func describe[Q any](op *api.Operation, fields []api.Field) route {
-	r := route{at: op.Route, summary: op.Summary, status: op.Status, stream: op.Long, reads: op.Access == api.Reads}
+	r := route{at: op.Route, summary: op.Summary, status: op.Status, admin: op.Admin, stream: op.Long, reads: op.Access == api.Reads}
 	for _, f := range fields {
 		p := param{name: f.Name, summary: f.Help, kind: f.Kind, values: f.Enum, required: f.Required, repeated: f.Repeated}
 		if f.Default != "" {
@@ -166,8 +167,9 @@ func describe[Q any](op *api.Operation, fields []api.Field) route {
 			r.params = append(r.params, p)
 		}
 	}
-	if body := api.BodyOf(any(new(Q))); body != nil {
-		r.body = body
+	r.body = api.BodyOf(new(Q))
+	if _, ok := r.body.(api.Lines); ok {
+		r.takes = linesOfJSON
 	}
 	return r
 }
@@ -236,7 +238,14 @@ func (a *ask) confine(q any) error {
 	if !ok || of.Refers() == "" {
 		return nil
 	}
-	if scoped, ok := q.(api.Scoped); ok && a.sealed(memory.Scope{User: scoped.ScopeOf().User, Agent: scoped.ScopeOf().Agent}) {
+	var s memory.Scope
+	switch q := q.(type) {
+	case api.Scoped:
+		s.User, s.Agent = q.ScopeOf().User, q.ScopeOf().Agent
+	case api.OfSession:
+		s.User, s.Agent = q.SessionOf().User, q.SessionOf().Agent
+	}
+	if a.sealed(s) {
 		return server.Denied("the key is one of a run: " + of.Refers())
 	}
 	return nil
@@ -310,7 +319,21 @@ func (a *ask) body(q any, doing string) error {
 		}
 		*to = b
 		return nil
+	case api.Lines:
+		b, err := a.Values()
+		if err != nil {
+			return err
+		}
+		return to.ReadLines(bytes.NewReader(b), doing)
+	case api.Form:
+		return a.Decode(&form{to})
 	default:
 		return a.Decode(to)
 	}
 }
+
+// form is a body that reads itself.
+type form struct{ api.Form }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *form) UnmarshalJSON(b []byte) error { return f.ReadForm(b) }

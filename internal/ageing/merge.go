@@ -1,4 +1,4 @@
-package engine
+package ageing
 
 import (
 	"bytes"
@@ -44,22 +44,22 @@ type merge struct {
 
 // mergePlan finds the memories born after an LSN that say the same as another one, or, by the
 // policy, are nearly the same, and what is merged into what. crowded: there may be more of them.
-func (tx *Tx) mergePlan(ctx context.Context, p *policy.Policy, s memory.Scope, after uint64) (plan []merge, crowded bool, err error) {
-	f, err := tx.freshGroups(ctx, p, s, after)
+func (st *State) mergePlan(ctx context.Context, p *policy.Policy, s memory.Scope, after uint64) (plan []merge, crowded bool, err error) {
+	f, err := st.freshGroups(ctx, p, s, after)
 	if err != nil || f.docs.IsEmpty() {
 		return nil, false, err
 	}
 	if p.MergesAlike() {
-		plan, crowded, err = tx.alikePlan(ctx, p, f)
+		plan, crowded, err = st.alikePlan(ctx, p, f)
 	} else {
-		plan, err = tx.samePlan(ctx, f)
+		plan, err = st.samePlan(ctx, f)
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	j := tx.newJudge(ctx, p)
+	j := st.newJudge(ctx, p)
 	plan = slices.DeleteFunc(plan, func(g merge) bool {
-		_, spared := j.spares(tx.db.tables.Docs.Row(tx.db.tables.Docs.At(g.from.Seq, tx.state.LSN)), policy.Merged)
+		_, spared := j.spares(st.Docs.Row(st.Docs.At(g.from.Seq, st.LSN)), policy.Merged)
 		return spared && j != nil
 	})
 	j.end()
@@ -76,15 +76,15 @@ type fresh struct {
 	groups map[group]*roaring.Bitmap // with the fresh ones
 }
 
-func (tx *Tx) freshGroups(ctx context.Context, p *policy.Policy, s memory.Scope, after uint64) (f fresh, err error) {
-	free, pinned, err := tx.takeable(p, s)
+func (st *State) freshGroups(ctx context.Context, p *policy.Policy, s memory.Scope, after uint64) (f fresh, err error) {
+	free, pinned, err := st.takeable(p, s)
 	if err != nil {
 		return f, err
 	}
 	f = fresh{free, roaring.New(), map[group]*roaring.Bitmap{}}
 	all := roaring.Or(free, pinned)
-	alive := func(r *doctable.Row) bool { return !r.Over(tx.state.Now) }
-	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
+	alive := func(r *doctable.Row) bool { return !r.Over(st.Now) }
+	err = st.EachIn(ctx, all, func(doc uint32, r *doctable.Row) {
 		if r.Born > after && alive(r) {
 			f.docs.Add(doc)
 			f.groups[group{r.Owner, r.Run}] = nil
@@ -93,7 +93,7 @@ func (tx *Tx) freshGroups(ctx context.Context, p *policy.Policy, s memory.Scope,
 	if err != nil || f.docs.IsEmpty() {
 		return f, err
 	}
-	err = tx.eachIn(ctx, all, func(doc uint32, r *doctable.Row) {
+	err = st.EachIn(ctx, all, func(doc uint32, r *doctable.Row) {
 		g := group{r.Owner, r.Run}
 		set, is := f.groups[g]
 		if !is || !alive(r) {
@@ -132,8 +132,8 @@ type candidate struct {
 }
 
 // planned is that one candidate goes into another.
-func (tx *Tx) planned(from, into *candidate, by string, score float64) merge {
-	f, a := tx.facts(from.row)
+func (st *State) planned(from, into *candidate, by string, score float64) merge {
+	f, a := st.Facts(from.row)
 	v := newVictim(from.row, policy.Merged, &f, a)
 	v.into, v.pinned, v.auto = into.row.Seq, from.rec.Flags&layout.FlagPinned != 0, from.rec.Flags&layout.FlagAutoImportance != 0
 	return merge{
@@ -148,7 +148,7 @@ func (tx *Tx) planned(from, into *candidate, by string, score float64) merge {
 // consolidation that took something, 0 for none.
 func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s memory.Scope, before uint64) (gone []victim, heirs []policy.Heir, err error) {
 	is := func(v layout.Version) bool {
-		l, lives := tx.reader().At(v.Seq)
+		l, lives := tx.At(v.Seq)
 		return lives && l.Version == v
 	}
 	var victims []victim
@@ -159,7 +159,7 @@ func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s m
 			continue
 		}
 		victims = append(victims, v)
-		left[v.into] = left[v.into].with(tx, &v, p.AverageEmbeddings)
+		left[v.into] = left[v.into].with(tx.State, &v, p.AverageEmbeddings)
 	}
 	if len(victims) == 0 {
 		return nil, nil, nil
@@ -172,7 +172,7 @@ func (tx *Tx) mergeAway(ctx context.Context, plan []merge, p *policy.Policy, s m
 		delete(left, plan[i].into.Seq)
 		heir, changed, err := tx.inheritFrom(ctx, plan[i].into.Version, h)
 		if err != nil {
-			return nil, nil, tx.breaks(err) // some heirs have got theirs
+			return nil, nil, tx.Writer.Break(err) // some heirs have got theirs
 		}
 		if changed {
 			heirs = append(heirs, heir)
@@ -193,12 +193,12 @@ type heritage struct {
 	from       []layout.Version // those whose vectors count for its own
 }
 
-func (h heritage) with(tx *Tx, v *victim, vectors bool) heritage {
+func (h heritage) with(st *State, v *victim, vectors bool) heritage {
 	if v.importance > h.importance {
 		h.importance, h.auto = v.importance, v.auto
 	}
 	h.confidence, h.pinned = max(h.confidence, v.confidence), h.pinned || v.pinned
-	a := tx.db.tables.Docs.Access(v.Seq)
+	a := st.Docs.Access(v.Seq)
 	h.access = h.access.Fold(layout.Access{Count: a.Count, Last: a.Last})
 	if vectors {
 		h.from = append(h.from, v.Version)
@@ -211,18 +211,18 @@ func (h heritage) with(tx *Tx, v *victim, vectors bool) heritage {
 // what the survivor had, where that has changed.
 func (tx *Tx) inheritFrom(ctx context.Context, into layout.Version, h heritage) (heir policy.Heir, changed bool, err error) {
 	if h.access != (layout.Access{}) {
-		if err := tx.addAccess(into.Owner, into.Seq, h.access); err != nil {
+		if err := tx.AddAccess(into.Owner, into.Seq, h.access); err != nil {
 			return heir, false, err
 		}
 	}
-	l, _ := tx.reader().At(into.Seq)
-	rec, err := tx.state.Record(l.Version)
+	l, _ := tx.At(into.Seq)
+	rec, err := tx.Record(l.Version)
 	if err != nil {
 		return heir, false, err
 	}
 	heir = policy.Heir{
 		Importance: rec.Importance, AutoImportance: rec.Flags&layout.FlagAutoImportance != 0, Pinned: rec.Flags&layout.FlagPinned != 0,
-		Confidence: tx.state.ConfidenceOf(into, rec.Created, rec.Confidence),
+		Confidence: tx.ConfidenceOf(into, rec.Created, rec.Confidence),
 	}
 	to := standing{importance: heir.Importance, auto: heir.AutoImportance, pinned: heir.Pinned || h.pinned}
 	if h.importance > to.importance {
@@ -255,33 +255,51 @@ type standing struct {
 
 // stand writes the next version of a memory, with another standing.
 func (tx *Tx) stand(ctx context.Context, doing string, l records.Live, rec *layout.Record, to *standing) (records.Live, error) {
-	p, err := tx.rec.Patched(doing, rec, &memory.Patch{Pinned: &to.pinned, Confidence: to.confidence, Vectors: to.vectors, Importance: &to.importance})
+	p, err := tx.Writer.Patched(doing, rec, &memory.Patch{Pinned: &to.pinned, Confidence: to.confidence, Vectors: to.vectors, Importance: &to.importance})
 	if err != nil {
 		return l, err
 	}
 	if to.auto {
 		p.Rec.Flags |= layout.FlagAutoImportance
 	}
-	return tx.rec.Rewrite(ctx, doing, l, rec, p, nil)
+	return tx.Writer.Rewrite(ctx, doing, l, rec, p, nil)
+}
+
+// Disinherit gives a survivor what it had before a merge, unless it was changed since.
+func (tx *Tx) Disinherit(ctx context.Context, doing string, h *policy.Heir) error {
+	l, lives := tx.At(h.Seq)
+	if !lives || l.Version != h.Version {
+		return nil
+	}
+	rec, err := tx.Record(l.Version)
+	if err != nil {
+		return err
+	}
+	before := standing{importance: h.Importance, auto: h.AutoImportance, pinned: h.Pinned}
+	if h.Confident {
+		before.confidence = &h.Confidence
+	}
+	_, err = tx.stand(ctx, doing, l, rec, &before)
+	return err
 }
 
 // meanVectors are the means of the vectors of a version and those of others, by space, for each
 // space that it has one in and any of them. Where cosines are compared, a vector counts by its
 // direction alone, and the mean has the length of the version's own.
-func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.Version) (map[string][]float32, error) {
+func (st *State) meanVectors(rec *layout.Record, v layout.Version, others []layout.Version) (map[string][]float32, error) {
 	means := map[string][]float32{}
 	for _, ref := range rec.Vectors {
-		s := tx.db.spaces.Numbered(ref.Space)
+		s := st.Spaces.Numbered(ref.Space)
 		if s == nil || len(others) == 0 {
 			continue
 		}
-		own, err := tx.reader().Vector(v, ref)
+		own, err := st.Vector(v, ref)
 		if err != nil {
 			return nil, err
 		}
 		all := [][]float32{own}
 		for _, o := range others {
-			vec, err := tx.vectorIn(s.Num, o)
+			vec, err := st.vectorIn(s.Num, o)
 			if err != nil {
 				return nil, err
 			}
@@ -297,14 +315,14 @@ func (tx *Tx) meanVectors(rec *layout.Record, v layout.Version, others []layout.
 }
 
 // vectorIn is the vector of a version in a space, nil where it has none.
-func (tx *Tx) vectorIn(space uint16, v layout.Version) ([]float32, error) {
-	rec, err := tx.state.Record(v)
+func (st *State) vectorIn(space uint16, v layout.Version) ([]float32, error) {
+	rec, err := st.Record(v)
 	if err != nil {
 		return nil, err
 	}
 	for _, ref := range rec.Vectors {
 		if ref.Space == space {
-			return tx.reader().Vector(v, ref)
+			return st.Vector(v, ref)
 		}
 	}
 	return nil, nil
@@ -349,13 +367,13 @@ func lengthOf(vec []float32) float64 {
 	return math.Sqrt(squares)
 }
 
-// addAccess counts accesses of a memory that were others' before.
-func (tx *Tx) addAccess(owner uint32, seq uint64, a layout.Access) error {
-	if err := tx.rec.AddAccess(owner, seq, a); err != nil {
+// AddAccess counts accesses of a memory that were others' before.
+func (tx *Tx) AddAccess(owner uint32, seq uint64, a layout.Access) error {
+	if err := tx.Writer.AddAccess(owner, seq, a); err != nil {
 		return err
 	}
-	s := tx.db.tables.Docs.Seq(seq)
-	tx.onApplied(func(uint64) error {
+	s := tx.Docs.Seq(seq)
+	tx.Applied(func(uint64) error {
 		s.Count.Add(a.Count)
 		s.See(a.Last)
 		return nil

@@ -1,4 +1,4 @@
-package engine
+package ageing
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/panics"
-	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
@@ -122,7 +121,7 @@ func (c *callout) call(ctx context.Context, what string, fn func(context.Context
 
 // judge asks for verdicts in one pass. nil asks for none: the rules stand.
 type judge struct {
-	tx     *Tx
+	st     *State
 	ctx    context.Context
 	policy *policy.Policy
 	late   bool
@@ -133,11 +132,11 @@ type judge struct {
 }
 
 // newJudge is the judge of a pass, nil where the caller gives no verdicts.
-func (tx *Tx) newJudge(ctx context.Context, p *policy.Policy) *judge {
-	if tx.db.program.hooks.Verdict == nil {
+func (st *State) newJudge(ctx context.Context, p *policy.Policy) *judge {
+	if st.of.hooks.Verdict == nil {
 		return nil
 	}
-	return &judge{tx: tx, ctx: ctx, policy: p}
+	return &judge{st: st, ctx: ctx, policy: p}
 }
 
 // of is why a memory is to be evicted, with the caller's words: empty where it stays. kept
@@ -146,7 +145,7 @@ func (j *judge) of(r *doctable.Row, rule policy.Reason) (why policy.Reason, note
 	if j == nil || rule == policy.Expired {
 		return rule, "", false
 	}
-	m, err := j.tx.load(r.Version, false)
+	m, err := j.st.Memory(r.Version)
 	var v policy.Verdict
 	if err == nil && j.late {
 		err = errLate
@@ -154,7 +153,7 @@ func (j *judge) of(r *doctable.Row, rule policy.Reason) (why policy.Reason, note
 	if err == nil {
 		answer := make(chan policy.Verdict, 1)
 		asked := Judged{Memory: m, Rule: rule, Policy: j.policy.Version}
-		err = j.tx.db.program.verdicts.call(j.ctx, "gives a verdict", func(ctx context.Context) { answer <- j.tx.db.program.hooks.Verdict(ctx, asked) })
+		err = j.st.of.verdicts.call(j.ctx, "gives a verdict", func(ctx context.Context) { answer <- j.st.of.hooks.Verdict(ctx, asked) })
 		if err == nil {
 			v = <-answer
 			err = v.Check()
@@ -172,7 +171,7 @@ func (j *judge) of(r *doctable.Row, rule policy.Reason) (why policy.Reason, note
 	case policy.Keep:
 		return "", v.Why, true
 	case policy.Decay:
-		f, a := j.tx.facts(r)
+		f, a := j.st.Facts(r)
 		j.decays = append(j.decays, newVictim(r, "", &f, a))
 		return "", v.Why, false
 	case policy.Evict:
@@ -196,7 +195,7 @@ func (j *judge) end() int {
 		return 0
 	}
 	if j.unjudged > 0 {
-		j.tx.db.logger.Warn("memories are kept without a verdict", "memories", j.unjudged, "error", j.failure)
+		j.st.of.Logger.Warn("memories are kept without a verdict", "memories", j.unjudged, "error", j.failure)
 	}
 	return j.unjudged
 }
@@ -213,25 +212,25 @@ func (j *judge) decay(ctx context.Context) (n int, err error) {
 	for from := 0; from < len(j.decays); from += decayBatch {
 		part := j.decays[from:min(from+decayBatch, len(j.decays))]
 		changed := 0
-		err := j.tx.db.acknowledge(j.tx.db.updateBehind(ctx, func(tx *Tx) error {
+		err := j.st.of.host.Behind(ctx, func(tx *Tx) error {
 			changed = 0
 			for i := range part {
 				lower, lowers := j.policy.Decayed(part[i].confidence)
-				l, lives := tx.reader().At(part[i].Seq)
+				l, lives := tx.At(part[i].Seq)
 				if !lowers || !lives || l.Version != part[i].Version {
 					continue
 				}
-				rec, err := tx.state.Record(l.Version)
+				rec, err := tx.Record(l.Version)
 				if err != nil {
 					return err
 				}
-				if _, err := tx.rec.Patch(ctx, doingEvict, l, rec, &memory.Patch{Confidence: &lower}, records.Made{}); err != nil {
+				if _, err := tx.Writer.Patch(ctx, doingEvict, l, rec, &memory.Patch{Confidence: &lower}, records.Made{}); err != nil {
 					return err
 				}
 				changed++
 			}
 			return nil
-		}))
+		})
 		if err != nil {
 			return n, err
 		}
@@ -261,11 +260,11 @@ type evicted struct {
 }
 
 // observe notes victims of a durable commit for the observer.
-func (db *DB) observe(lsn uint64, at int64, version uint32, victims []victim) {
-	if db.program.hooks.Evicted == nil || len(victims) == 0 {
+func (a *Ageing) observe(lsn uint64, at int64, version uint32, victims []victim) {
+	if a.hooks.Evicted == nil || len(victims) == 0 {
 		return
 	}
-	o := &db.program.observing
+	o := &a.observing
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.mu.waiting+len(victims) > MaxUnobserved {
@@ -293,44 +292,47 @@ func (o *observing) take() (e evicted, ok bool) {
 	return e, true
 }
 
-// runObserver tells the observer of evictions until ctx is over, and then of what is left
+// Observed reports whether the program observes evictions.
+func (a *Ageing) Observed() bool { return a.hooks.Evicted != nil }
+
+// RunObserver tells the observer of evictions until ctx is over, and then of what is left
 // for as long as closeWait.
-func (db *DB) runObserver(ctx context.Context) {
+func (a *Ageing) RunObserver(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWait)
 			defer cancel()
-			db.tellObserver(rest)
+			a.tellObserver(rest)
 			return
-		case <-db.program.observing.signal:
-			db.tellObserver(ctx)
+		case <-a.observing.signal:
+			a.tellObserver(ctx)
 		}
 	}
 }
 
-func (db *DB) tellObserver(ctx context.Context) {
+func (a *Ageing) tellObserver(ctx context.Context) {
 	for ctx.Err() == nil {
-		e, ok := db.program.observing.take()
+		e, ok := a.observing.take()
 		if !ok {
 			return
 		}
-		if err := db.tell(ctx, &e); err != nil && ctx.Err() == nil && !told(err) {
-			db.logger.Warn("an observer of evictions was not told of all", "lsn", e.lsn, "error", err)
+		if err := a.tell(ctx, &e); err != nil && ctx.Err() == nil && !fault.Told(err) {
+			a.Logger.Warn("an observer of evictions was not told of all", "lsn", e.lsn, "error", err)
 		}
 	}
 }
 
 // tell calls the observer for each victim of a commit. One whose call fails does not keep
 // the others from being told; after one that is late, what comes before its return is not.
-func (db *DB) tell(ctx context.Context, e *evicted) error {
+func (a *Ageing) tell(ctx context.Context, e *evicted) error {
 	var failure error
 	missed := e.missed
 	for i := range e.victims {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		told, found, err := db.eviction(ctx, e, &e.victims[i])
+		told, found, err := a.eviction(ctx, e, &e.victims[i])
 		if err != nil {
 			return err
 		}
@@ -338,12 +340,12 @@ func (db *DB) tell(ctx context.Context, e *evicted) error {
 			continue // a reset came between
 		}
 		told.Missed = missed
-		err = db.program.observers.call(ctx, "observes an eviction", func(ctx context.Context) { db.program.hooks.Evicted(ctx, told) })
+		err = a.observers.call(ctx, "observes an eviction", func(ctx context.Context) { a.hooks.Evicted(ctx, told) })
 		if failure = errors.Join(failure, err); errors.Is(err, errLate) {
 			rest := uint64(len(e.victims) - i)
-			db.program.observing.mu.Lock()
-			db.program.observing.mu.missed += missed + rest
-			db.program.observing.mu.Unlock()
+			a.observing.mu.Lock()
+			a.observing.mu.missed += missed + rest
+			a.observing.mu.Unlock()
 			return failure
 		}
 		missed = 0
@@ -352,28 +354,27 @@ func (db *DB) tell(ctx context.Context, e *evicted) error {
 }
 
 // eviction is what the observer hears of a victim.
-func (db *DB) eviction(ctx context.Context, e *evicted, v *victim) (told Eviction, found bool, err error) {
-	err = db.view(ctx, nil, func(tx *Tx) error {
+func (a *Ageing) eviction(ctx context.Context, e *evicted, v *victim) (told Eviction, found bool, err error) {
+	err = a.view(ctx, func(st *State) error {
 		told = Eviction{LSN: e.lsn, Time: clock.FromMillis(e.at), Policy: e.policy}
-		if told.Victim, found, err = tx.shownVictim(v, e.at); err != nil || !found || v.into == 0 {
+		if told.Victim, found, err = st.shownVictim(v, e.at); err != nil || !found || v.into == 0 {
 			return err
 		}
-		told.Into, err = tx.state.LastID(v.Owner, v.into)
+		told.Into, err = st.LastID(v.Owner, v.into)
 		return err
 	})
 	return told, found, err
 }
 
-// newHooks checks the hooks and makes what calls them.
-func (db *DB) newHooks(h Hooks) error {
+// SetHooks checks the hooks and makes what calls them. opening is what an error says was being done.
+func (a *Ageing) SetHooks(h Hooks, opening string) error {
 	if h.Wait < 0 {
-		return fault.Invalid(place.Opening(db.dir), fmt.Sprintf("Hooks.Wait is %v", h.Wait), "give a time above 0, or 0 for a second")
+		return fault.Invalid(opening, fmt.Sprintf("Hooks.Wait is %v", h.Wait), "give a time above 0, or 0 for a second")
 	}
 	if h.Wait == 0 {
 		h.Wait = hookWait
 	}
-	db.program.hooks = h
-	db.program.verdicts.wait, db.program.observers.wait = h.Wait, h.Wait
-	db.program.observing.signal = make(chan struct{}, 1)
+	a.hooks = h
+	a.verdicts.wait, a.observers.wait = h.Wait, h.Wait
 	return nil
 }

@@ -1,4 +1,4 @@
-package engine
+package ageing
 
 import (
 	"context"
@@ -19,12 +19,12 @@ import (
 // memory, of one group at a time.
 
 // samePlan finds what says the same: of those that do, all go into the newest.
-func (tx *Tx) samePlan(ctx context.Context, f fresh) (plan []merge, err error) {
+func (st *State) samePlan(ctx context.Context, f fresh) (plan []merge, err error) {
 	for _, set := range f.groups {
 		if set == nil || set.GetCardinality() < 2 {
 			continue
 		}
-		alike, err := tx.sayings(ctx, set)
+		alike, err := st.sayings(ctx, set)
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +32,7 @@ func (tx *Tx) samePlan(ctx context.Context, f fresh) (plan []merge, err error) {
 			if len(docs) < 2 || !slices.ContainsFunc(docs, f.docs.Contains) {
 				continue
 			}
-			some, err := tx.sameOf(docs)
+			some, err := st.sameOf(docs)
 			if err != nil {
 				return nil, err
 			}
@@ -44,7 +44,7 @@ func (tx *Tx) samePlan(ctx context.Context, f fresh) (plan []merge, err error) {
 }
 
 // sayings are the documents of a set by a hash of what they say.
-func (tx *Tx) sayings(ctx context.Context, set *roaring.Bitmap) (map[xxh3.Uint128][]uint32, error) {
+func (st *State) sayings(ctx context.Context, set *roaring.Bitmap) (map[xxh3.Uint128][]uint32, error) {
 	by := make(map[xxh3.Uint128][]uint32, set.GetCardinality())
 	n := 0
 	for it := set.Iterator(); it.HasNext(); {
@@ -52,7 +52,7 @@ func (tx *Tx) sayings(ctx context.Context, set *roaring.Bitmap) (map[xxh3.Uint12
 			return nil, ctx.Err()
 		}
 		doc := it.Next()
-		rec, err := tx.state.Record(tx.db.tables.Docs.Row(doc).Version)
+		rec, err := st.Record(st.Docs.Row(doc).Version)
 		if err != nil {
 			return nil, err
 		}
@@ -82,11 +82,11 @@ func sameKey(r *layout.Record) []byte {
 
 // sameOf merges documents of a group with one hash, after a second look at what they say: who knows
 // the hash can make two texts that share it.
-func (tx *Tx) sameOf(docs []uint32) (plan []merge, err error) {
+func (st *State) sameOf(docs []uint32) (plan []merge, err error) {
 	by := map[string][]*candidate{}
 	for _, doc := range docs {
-		row := tx.db.tables.Docs.Row(doc)
-		rec, err := tx.state.Record(row.Version)
+		row := st.Docs.Row(doc)
+		rec, err := st.Record(row.Version)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +96,7 @@ func (tx *Tx) sameOf(docs []uint32) (plan []merge, err error) {
 	for _, same := range by {
 		slices.SortFunc(same, newer)
 		for _, from := range same[1:] {
-			plan = append(plan, tx.planned(from, same[0], "edit", 1))
+			plan = append(plan, st.planned(from, same[0], "edit", 1))
 		}
 	}
 	return plan, nil

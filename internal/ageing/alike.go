@@ -1,4 +1,4 @@
-package engine
+package ageing
 
 import (
 	"cmp"
@@ -29,7 +29,7 @@ const (
 
 // merging looks for near duplicates in one state.
 type merging struct {
-	tx     *Tx
+	st     *State
 	ctx    context.Context
 	policy *policy.Policy
 	free   *roaring.Bitmap // that may be merged away
@@ -49,8 +49,8 @@ type edge struct {
 
 // alikePlan finds what is nearly the same: each goes, the older ones after the newer, into the
 // newest one that it is alike to and that stays. What is pinned stays, for its text is another.
-func (tx *Tx) alikePlan(ctx context.Context, p *policy.Policy, f fresh) (plan []merge, crowded bool, err error) {
-	m := &merging{tx: tx, ctx: ctx, policy: p, free: f.free, groups: map[group]*selection.Members{}, loaded: map[uint32]*candidate{}}
+func (st *State) alikePlan(ctx context.Context, p *policy.Policy, f fresh) (plan []merge, crowded bool, err error) {
+	m := &merging{st: st, ctx: ctx, policy: p, free: f.free, groups: map[group]*selection.Members{}, loaded: map[uint32]*candidate{}}
 	for g, set := range f.groups {
 		m.groups[g] = selection.NewMembers(set)
 	}
@@ -71,16 +71,16 @@ func (m *merging) load(doc uint32) (*candidate, error) {
 	if len(m.loaded) >= most {
 		clear(m.loaded)
 	}
-	row := m.tx.db.tables.Docs.Row(doc)
-	rec, err := m.tx.state.Record(row.Version)
+	row := m.st.Docs.Row(doc)
+	rec, err := m.st.Record(row.Version)
 	if err != nil {
 		return nil, err
 	}
 	c := &candidate{doc: doc, row: row, rec: rec}
-	if s := m.tx.db.spaces.At(memory.DefaultSpace, m.tx.state.LSN); s != nil {
+	if s := m.st.Spaces.At(memory.DefaultSpace, m.st.LSN); s != nil {
 		for _, ref := range rec.Vectors {
 			if ref.Space == s.Num {
-				if c.vec, err = m.tx.reader().Vector(row.Version, ref); err != nil {
+				if c.vec, err = m.st.Vector(row.Version, ref); err != nil {
 					return nil, err
 				}
 			}
@@ -95,7 +95,7 @@ func (m *merging) compare(doc uint32) error {
 	if err := m.ctx.Err(); err != nil {
 		return err
 	}
-	row := m.tx.db.tables.Docs.Row(doc)
+	row := m.st.Docs.Row(doc)
 	in := m.groups[group{row.Owner, row.Run}]
 	if in.N < 2 {
 		return nil
@@ -138,13 +138,13 @@ func (m *merging) compare(doc uint32) error {
 
 // nearest are the documents of a group with the nearest vectors.
 func (m *merging) nearest(c *candidate, in *selection.Members) ([]uint32, error) {
-	s := m.tx.db.spaces.At(memory.DefaultSpace, m.tx.state.LSN)
+	s := m.st.Spaces.At(memory.DefaultSpace, m.st.LSN)
 	hits, err := s.Index.Search(m.ctx, c.vec, hnsw.Search{
-		K: mergeNear, Slots: s.Index.Len(), Ef: recall.Ef(s, mergeNear), Truth: s.Truth(&m.tx.state), Within: in.SlotSet(s), Plain: true,
+		K: mergeNear, Slots: s.Index.Len(), Ef: recall.Ef(s, mergeNear), Truth: s.Truth(m.st.View.State), Within: in.SlotSet(s), Plain: true,
 	})
 	var docs []uint32
 	for _, h := range hits {
-		if doc := s.Doc(&m.tx.db.tables.Docs, h.Slot, m.tx.state.LSN); doc != doctable.None && in.Set.Contains(doc) {
+		if doc := s.Doc(&m.st.Docs, h.Slot, m.st.LSN); doc != doctable.None && in.Set.Contains(doc) {
 			docs = append(docs, doc)
 		}
 	}
@@ -156,11 +156,11 @@ func (m *merging) alike(c *candidate, in *selection.Members) ([]uint32, error) {
 	bag := analysis.Bags.Get().(*analysis.Bag)
 	defer analysis.Bags.Put(bag)
 	bag.Reset()
-	shares, err := m.tx.state.Languages(m.ctx, in.Set)
+	shares, err := m.st.Languages(m.ctx, in.Set)
 	if err != nil {
 		return nil, err
 	}
-	analyzer := m.tx.db.tables.Words.Analyzer.Load()
+	analyzer := m.st.Words.Analyzer.Load()
 	if err := bag.AddQueryIn(m.ctx, analyzer, c.rec.Text, 1, analyzer.Asked(c.rec.Text, &shares).In); err != nil {
 		return nil, err
 	}
@@ -175,11 +175,11 @@ func (m *merging) alike(c *candidate, in *selection.Members) ([]uint32, error) {
 		terms = append(terms, invindex.QueryTerm{Text: t.Term, Weight: float64(t.Freq)})
 	}
 	set := invindex.Docs{Set: in.Set}
-	stats, err := m.tx.state.Index.Stats(m.ctx, m.tx.state.Postings, words, set)
+	stats, err := m.st.Index.Stats(m.ctx, m.st.Postings, words, set)
 	if err != nil {
 		return nil, state.TextError(doingConsolidate, err)
 	}
-	hits, err := m.tx.state.Index.Search(m.ctx, m.tx.state.Postings, terms, stats, set, mergeNear)
+	hits, err := m.st.Index.Search(m.ctx, m.st.Postings, terms, stats, set, mergeNear)
 	var docs []uint32
 	for _, h := range hits {
 		docs = append(docs, h.Doc)
@@ -222,7 +222,7 @@ func (m *merging) greedy() (plan []merge) {
 			continue
 		}
 		gone[from.Seq] = true
-		plan = append(plan, m.tx.planned(e.from, e.into, e.by, e.score))
+		plan = append(plan, m.st.planned(e.from, e.into, e.by, e.score))
 	}
 	return plan
 }

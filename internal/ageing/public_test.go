@@ -1,4 +1,4 @@
-package engine_test
+package ageing_test
 
 import (
 	"errors"
@@ -7,10 +7,63 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/seed-7aedc3ff/memdb/engine"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
+
+// publicDB is a database as a program sees it, on a clock of its own.
+type publicDB struct {
+	*engine.DB
+	t    *testing.T
+	clk  *testdb.Clock
+	opts engine.Options
+	fs   vfs.FS
+}
+
+func (d *publicDB) now() time.Time           { return d.clk.Now() }
+func (d *publicDB) advance(by time.Duration) { d.clk.Advance(by) }
+
+func newPublicDB(t *testing.T, o engine.Options) *publicDB {
+	t.Helper()
+	d := &publicDB{t: t, clk: testdb.NewClock(), opts: o, fs: vfs.NewMem()}
+	d.opts.Clock = d.now
+	d.open()
+	return d
+}
+
+func (d *publicDB) open() {
+	d.t.Helper()
+	d.DB = testdb.Open(d.t, d.fs, d.opts)
+}
+
+func (d *publicDB) close() {
+	d.t.Helper()
+	testdb.Close(d.t, d.DB)
+}
+
+// add stores a memory, a second after what was before, and returns its ID.
+func (d *publicDB) add(m memory.Memory) string {
+	d.t.Helper()
+	d.advance(time.Second)
+	st, err := d.Memories().Store(d.t.Context(), m, nil)
+	if err != nil || !st.Stored {
+		d.t.Fatalf("store %q: %+v, %v", m.Text, st, err)
+	}
+	return st.ID
+}
+
+func (d *publicDB) get(id string) memory.Memory {
+	d.t.Helper()
+	m, err := d.Memories().GetWithVectors(d.t.Context(), memory.Scope{}, id)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return m
+}
 
 // What a program sees of evictions and consolidations: each case is named by what it shows.
 

@@ -1,4 +1,4 @@
-package engine
+package ageing
 
 import (
 	"cmp"
@@ -91,22 +91,8 @@ type victim struct {
 	auto       bool // likewise: its importance was computed
 }
 
-// Evict removes, in one commit, the memories that the policy does not keep:
-//
-//   - those that have expired,
-//   - those that are older than MaxAge, and less important than MinImportance; but in the
-//     preset agentos only those that were not accessed for so long either; in the preset default what
-//     an assistant or a tool said counts by its text, too (see [policy.Matters]),
-//   - those of a confidence below MinConfidence,
-//   - and of what an owner, or an agent with all its users, has more than Cap, the least
-//     important, of equal ones those that were accessed longest ago, then those of the lowest
-//     Seq.
-//
-// It looks at the policy's kinds only, and at nothing that is pinned. It chooses beside
-// writers, and what was changed or deleted meanwhile stays. The history of a victim has the
-// reason, and [DB.Undo] brings the victims back. While the clock seems to have jumped ahead nothing
-// is evicted, and Skipped says so. ErrInvalid for options that the policy would refuse, and for a scope with a run.
-func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err error) {
+// Evict removes, in one commit, the memories that the policy does not keep: see engine.DB.Evict.
+func (a *Ageing) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err error) {
 	if o == nil {
 		o = &EvictOptions{}
 	}
@@ -115,38 +101,39 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 		return report, err
 	}
 	if !o.DryRun {
-		if err := db.writable(doingEvict); err != nil {
+		if err := a.host.Writable(doingEvict); err != nil {
 			return report, err
 		}
 	}
-	ctx, err = db.apart(ctx, doingEvict)
+	ctx, err = a.host.Apart(ctx, doingEvict)
 	if err != nil {
 		return report, err
 	}
-	if err := db.turn.LockContext(ctx); err != nil {
+	release, err := a.host.Turn(ctx)
+	if err != nil {
 		return report, err
 	}
-	defer db.turn.Unlock()
-	if db.steady.jumped() {
-		report.Skipped, report.Policy, report.LSN = clockJumped, db.tables.Ageing.At(state.MaxLSN).Version, db.LSN()
+	defer release()
+	if a.Jumped() {
+		report.Skipped, report.Policy, report.LSN = jumped, a.host.Tables().Ageing.At(state.MaxLSN).Version, a.host.LSN()
 		return report, nil
 	}
-	began := db.clock()
+	began := a.Clock()
 	var p policy.Policy
 	var victims []victim
 	var j *judge
-	err = db.view(ctx, nil, func(tx *Tx) error {
-		if p, err = o.policy(tx); err != nil {
+	err = a.view(ctx, func(st *State) error {
+		if p, err = o.policy(st); err != nil {
 			return err
 		}
-		report.Policy, report.LSN = p.Version, tx.state.LSN
-		j = tx.newJudge(ctx, &p)
-		victims, err = tx.unkept(ctx, &p, o.Scope, j)
+		report.Policy, report.LSN = p.Version, st.LSN
+		j = st.newJudge(ctx, &p)
+		victims, err = st.unkept(ctx, &p, o.Scope, j)
 		return err
 	})
 	report.Unjudged = j.end()
 	if err == nil && !o.DryRun && len(victims) > 0 {
-		victims, report.LSN, err = db.evictChosen(ctx, victims, &p, o.Scope)
+		victims, report.LSN, err = a.evictChosen(ctx, victims, &p, o.Scope)
 	}
 	if err == nil && !o.DryRun {
 		report.Decayed, err = j.decay(ctx)
@@ -158,23 +145,23 @@ func (db *DB) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err e
 		report.Reasons[victims[i].reason]++
 	}
 	report.Evicted = len(victims)
-	report.Millis = db.clock().Sub(began).Milliseconds()
+	report.Millis = a.Clock().Sub(began).Milliseconds()
 	if o.Visit == nil {
 		return report, nil
 	}
-	return report, db.visitVictims(ctx, victims, o.Visit)
+	return report, a.visitVictims(ctx, victims, o.Visit)
 }
 
 // evictChosen commits an eviction, and tells the observer of it.
-func (db *DB) evictChosen(ctx context.Context, chosen []victim, p *policy.Policy, s memory.Scope) (victims []victim, lsn uint64, err error) {
+func (a *Ageing) evictChosen(ctx context.Context, chosen []victim, p *policy.Policy, s memory.Scope) (victims []victim, lsn uint64, err error) {
 	at := int64(0)
-	err = db.Update(ctx, func(tx *Tx) error {
-		lsn, at = tx.state.LSN, tx.state.Now
+	err = a.host.Update(ctx, func(tx *Tx) error {
+		lsn, at = tx.LSN, tx.Now
 		victims, err = tx.evict(chosen, p, s, nil)
 		return err
 	})
 	if err == nil {
-		db.observe(lsn, at, p.Version, victims)
+		a.observe(lsn, at, p.Version, victims)
 	}
 	return victims, lsn, err
 }
@@ -191,8 +178,8 @@ func checkOwners(doing string, s memory.Scope) error {
 }
 
 // policy is the stored policy with the options in the place of its values.
-func (o *EvictOptions) policy(tx *Tx) (policy.Policy, error) {
-	p, err := policy.Stored((*partTx)(tx))
+func (o *EvictOptions) policy(st *State) (policy.Policy, error) {
+	p, err := policy.Stored(st.Part)
 	if err != nil {
 		return p, err
 	}
@@ -210,23 +197,23 @@ func (o *EvictOptions) policy(tx *Tx) (policy.Policy, error) {
 
 // takeable is the set of documents of a scope that a rule may take, and the set of those of
 // the same kinds that are pinned.
-func (tx *Tx) takeable(p *policy.Policy, s memory.Scope) (free, pinned *roaring.Bitmap, err error) {
+func (st *State) takeable(p *policy.Policy, s memory.Scope) (free, pinned *roaring.Bitmap, err error) {
 	free = roaring.New()
 	for _, k := range p.Kinds {
-		of, err := selection.WithValue(&tx.state, layout.FieldKind, scalar.TextKey(k))
+		of, err := selection.WithValue(st.View.State, layout.FieldKind, scalar.TextKey(k))
 		if err != nil {
 			return nil, nil, err
 		}
 		free.Or(of)
 	}
-	in, err := selection.ScopeSet(&tx.state, s)
+	in, err := selection.ScopeSet(st.View.State, s)
 	if err != nil {
 		return nil, nil, err
 	}
 	if in != nil {
 		free.And(in)
 	}
-	if pinned, err = selection.WithValue(&tx.state, layout.FieldPinned, scalar.BoolKey(true)); err != nil {
+	if pinned, err = selection.WithValue(st.View.State, layout.FieldPinned, scalar.BoolKey(true)); err != nil {
 		return nil, nil, err
 	}
 	pinned.And(free)
@@ -234,37 +221,37 @@ func (tx *Tx) takeable(p *policy.Policy, s memory.Scope) (free, pinned *roaring.
 	return free, pinned, nil
 }
 
-// eachIn visits the rows of a set that the transaction sees, expired ones too.
-func (tx *Tx) eachIn(ctx context.Context, set *roaring.Bitmap, visit func(doc uint32, r *doctable.Row)) error {
+// EachIn visits the rows of a set that the transaction sees, expired ones too.
+func (st *State) EachIn(ctx context.Context, set *roaring.Bitmap, visit func(doc uint32, r *doctable.Row)) error {
 	n := 0
 	for it := set.Iterator(); it.HasNext(); {
 		if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		doc := it.Next()
-		if r := tx.db.tables.Docs.Row(doc); r.Visible(tx.state.LSN) {
+		if r := st.Docs.Row(doc); r.Visible(st.LSN) {
 			visit(doc, r)
 		}
 	}
 	return ctx.Err()
 }
 
-// facts are what the rules look at of a row.
-func (tx *Tx) facts(r *doctable.Row) (policy.Facts, layout.Access) {
-	a := tx.db.tables.Docs.Access(r.Seq)
+// Facts are what the rules look at of a row.
+func (st *State) Facts(r *doctable.Row) (policy.Facts, layout.Access) {
+	a := st.Docs.Access(r.Seq)
 	return policy.Facts{
-		Age: tx.state.Since(r.Created), Idle: tx.state.Since(max(a.Last, r.Created)),
-		Importance: r.Importance, Confidence: tx.state.Confidence(r),
-		Expired: r.Over(tx.state.Now),
+		Age: st.Since(r.Created), Idle: st.Since(max(a.Last, r.Created)),
+		Importance: r.Importance, Confidence: st.Confidence(r),
+		Expired: r.Over(st.Now),
 	}, a
 }
 
 // evicts is [policy.Policy.Evicts] with what the text of an assistant or a tool says, which counts in the preset default: what
 // matters goes neither for its age nor for who said it. A text that cannot be read is kept.
-func (tx *Tx) evicts(p *policy.Policy, r *doctable.Row, f *policy.Facts) policy.Reason {
+func (st *State) evicts(p *policy.Policy, r *doctable.Row, f *policy.Facts) policy.Reason {
 	why := p.Evicts(f)
-	if why != policy.Age || !p.ReadsTexts() || !tx.db.due.mattering.of(r.Version, func() bool {
-		rec, err := tx.state.Record(r.Version)
+	if why != policy.Age || !p.ReadsTexts() || !st.of.mattering.of(r.Version, func() bool {
+		rec, err := st.Record(r.Version)
 		return err != nil || rec.Flags&layout.FlagAutoImportance != 0 && policy.Matters(rec.Text)
 	}) {
 		return why
@@ -302,18 +289,18 @@ func (m *mattering) of(v layout.Version, ask func() bool) bool {
 }
 
 // unkept are the memories that a policy does not keep, by Seq, with what a judge says of each.
-func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s memory.Scope, j *judge) ([]victim, error) {
-	free, pinned, err := tx.takeable(p, s)
+func (st *State) unkept(ctx context.Context, p *policy.Policy, s memory.Scope, j *judge) ([]victim, error) {
+	free, pinned, err := st.takeable(p, s)
 	if err != nil {
 		return nil, err
 	}
 	var victims []victim
 	counts := map[uint32]int64{} // of what each owner keeps so far, or each agent
-	whose := tx.newCapped(p)
+	whose := st.newCapped(p)
 	kept := free.Clone()
-	err = tx.eachIn(ctx, free, func(doc uint32, r *doctable.Row) {
-		f, a := tx.facts(r)
-		why, note, spared := j.of(r, tx.evicts(p, r, &f))
+	err = st.EachIn(ctx, free, func(doc uint32, r *doctable.Row) {
+		f, a := st.Facts(r)
+		why, note, spared := j.of(r, st.evicts(p, r, &f))
 		if why != "" {
 			kept.Remove(doc)
 			v := newVictim(r, why, &f, a)
@@ -327,8 +314,8 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s memory.Scope, j *j
 		counts[whose.of(r)]++
 	})
 	if err == nil {
-		err = tx.eachIn(ctx, pinned, func(_ uint32, r *doctable.Row) {
-			if !r.Over(tx.state.Now) {
+		err = st.EachIn(ctx, pinned, func(_ uint32, r *doctable.Row) {
+			if !r.Over(st.Now) {
 				counts[whose.of(r)]++
 			}
 		})
@@ -336,7 +323,7 @@ func (tx *Tx) unkept(ctx context.Context, p *policy.Policy, s memory.Scope, j *j
 	if err = cmp.Or(err, whose.err); err != nil {
 		return nil, err
 	}
-	over, err := tx.overCap(ctx, p, whose, counts, kept)
+	over, err := st.overCap(ctx, p, whose, counts, kept)
 	victims = append(victims, over...)
 	sortVictims(victims)
 	return victims, err
@@ -353,7 +340,7 @@ func newVictim(r *doctable.Row, why policy.Reason, f *policy.Facts, a layout.Acc
 }
 
 // overCap are, of the owners or agents that have more than the cap, the memories that go first.
-func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, whose *capOwners, counts map[uint32]int64, kept *roaring.Bitmap) (over []victim, err error) {
+func (st *State) overCap(ctx context.Context, p *policy.Policy, whose *capOwners, counts map[uint32]int64, kept *roaring.Bitmap) (over []victim, err error) {
 	candidates := map[uint32][]capped{}
 	for owner, n := range counts {
 		if n > p.Cap {
@@ -363,15 +350,15 @@ func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, whose *capOwners, c
 	if len(candidates) == 0 {
 		return nil, nil
 	}
-	err = tx.eachIn(ctx, kept, func(_ uint32, r *doctable.Row) {
+	err = st.EachIn(ctx, kept, func(_ uint32, r *doctable.Row) {
 		if list, is := candidates[whose.of(r)]; is {
-			candidates[whose.of(r)] = append(list, tx.capped(r))
+			candidates[whose.of(r)] = append(list, st.capped(r))
 		}
 	})
 	for owner, list := range candidates {
 		slices.SortFunc(list, func(a, b capped) int { return a.Compare(b.Place) })
 		for _, c := range list[:min(int64(len(list)), counts[owner]-p.Cap)] {
-			over = append(over, tx.capVictim(c.row))
+			over = append(over, st.capVictim(c.row))
 		}
 	}
 	return over, err
@@ -380,14 +367,14 @@ func (tx *Tx) overCap(ctx context.Context, p *policy.Policy, whose *capOwners, c
 // capOwners say whose a memory is to a cap: its owner's, or its agent's, who has the number of the
 // first of its owners.
 type capOwners struct {
-	tx     *Tx
+	st     *State
 	owners map[uint32]uint32 // nil: each owner by itself
 	agents map[string]uint32
 	err    error // the first one
 }
 
-func (tx *Tx) newCapped(p *policy.Policy) *capOwners {
-	c := &capOwners{tx: tx}
+func (st *State) newCapped(p *policy.Policy) *capOwners {
+	c := &capOwners{st: st}
 	if p.CapPer == policy.PerAgent {
 		c.owners, c.agents = map[uint32]uint32{}, map[string]uint32{}
 	}
@@ -403,7 +390,7 @@ func (c *capOwners) of(r *doctable.Row) uint32 {
 		return first
 	}
 	first = r.Owner
-	rec, err := c.tx.state.Record(r.Version)
+	rec, err := c.st.Record(r.Version)
 	switch {
 	case err != nil:
 		c.err = cmp.Or(c.err, err)
@@ -423,12 +410,12 @@ type capped struct {
 	row *doctable.Row
 }
 
-func (tx *Tx) capped(r *doctable.Row) capped {
-	return capped{policy.Place{Importance: r.Importance, Last: max(tx.db.tables.Docs.Access(r.Seq).Last, r.Created), Seq: r.Seq}, r}
+func (st *State) capped(r *doctable.Row) capped {
+	return capped{policy.Place{Importance: r.Importance, Last: max(st.Docs.Access(r.Seq).Last, r.Created), Seq: r.Seq}, r}
 }
 
-func (tx *Tx) capVictim(r *doctable.Row) victim {
-	f, a := tx.facts(r)
+func (st *State) capVictim(r *doctable.Row) victim {
+	f, a := st.Facts(r)
 	return newVictim(r, policy.Cap, &f, a)
 }
 
@@ -447,17 +434,17 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 	if p.Trash > 0 {
 		size += policy.TrashBytes(len(chosen))
 	}
-	if err := tx.needToFree(doingEvict, size); err != nil {
+	if err := tx.Writer.RoomToFree(doingEvict, size); err != nil {
 		return nil, err
 	}
-	if err := tx.materialise(); err != nil {
-		return nil, tx.breaks(err)
+	if err := tx.Materialise(); err != nil {
+		return nil, tx.Writer.Break(err)
 	}
 	ranges := map[layout.Reason]*layout.DeathRange{}
 	seqs := map[layout.Reason][]uint64{}
 	left := chosen[:0]
 	for i := range chosen {
-		l, lives := tx.reader().At(chosen[i].Seq)
+		l, lives := tx.At(chosen[i].Seq)
 		if !lives || l.Version != chosen[i].Version {
 			continue // changed since
 		}
@@ -466,7 +453,7 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 		d := ranges[why]
 		if d == nil {
 			d = &layout.DeathRange{
-				LSN: tx.state.LSN, Change: tx.change(), Scope: s, At: tx.state.Now, Docs: roaring.New(), Listed: true,
+				LSN: tx.LSN, Change: tx.Writer.Change(), Scope: s, At: tx.Now, Docs: roaring.New(), Listed: true,
 				Reason: why, Policy: p.Version, Trash: p.Trash > 0,
 			}
 			ranges[why] = d
@@ -479,8 +466,7 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 			d.Into[l.Doc] = into
 		}
 		seqs[why] = append(seqs[why], l.Seq)
-		tx.db.tables.Docs.Kill(l.Doc, tx.state.LSN)
-		tx.undo = append(tx.undo, undo{doc: l.Doc})
+		tx.Kill(l.Doc)
 	}
 	for why := range layout.Reasons {
 		d := ranges[why]
@@ -489,18 +475,17 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 		}
 		value, err := d.Encode()
 		if err != nil {
-			return nil, tx.breaks(err)
+			return nil, tx.Writer.Break(err)
 		}
-		if err := tx.set(tx.state.Keys.DeathRange(d), value); err != nil {
+		if err := tx.Writer.Set(tx.Keys.DeathRange(d), value); err != nil {
 			return nil, err
 		}
-		tx.ranges = append(tx.ranges, *d)
-		tx.wentFor(why, len(seqs[why]))
+		tx.Ended(d, len(seqs[why]))
 		tx.logEvicted(d, seqs[why])
 	}
-	err := tx.forgetInGraphs(graph.Forgotten{Keep: p.Trash > 0}, func(yield func(dying) bool) {
+	err := tx.ForgetInGraphs(graph.Forgotten{Keep: p.Trash > 0}, func(yield func(Dying) bool) {
 		for i := range left {
-			if !yield(dying{left[i].Owner, left[i].Seq, left[i].into}) {
+			if !yield(Dying{left[i].Owner, left[i].Seq, left[i].into}) {
 				return
 			}
 		}
@@ -511,28 +496,49 @@ func (tx *Tx) evict(chosen []victim, p *policy.Policy, s memory.Scope, of *polic
 	return left, err
 }
 
+// trash keeps what an eviction needs to be undone, for as long as the policy says. of has what is kept
+// beside the memories; nil for nothing.
+func (tx *Tx) trash(victims []victim, p *policy.Policy, of *policy.Trash) error {
+	t := policy.Trash{}
+	if of != nil {
+		t = *of
+	}
+	t.LSN, t.Until = tx.LSN, tx.Now+p.Trash.Millis()
+	for i := range victims {
+		v := &victims[i]
+		a := tx.Docs.Access(v.Seq)
+		t.Things = append(t.Things, policy.Trashed{Version: v.Version, Confidence: v.confidence, Count: a.Count, Last: a.Last, Into: v.into})
+	}
+	tx.Applied(func(lsn uint64) error {
+		tx.of.Trashed(lsn, t.Until)
+		return nil
+	})
+	return t.Keep(tx.Writer.Part())
+}
+
 // logEvicted writes what a death range killed: its victims by Seq, which rise.
 func (tx *Tx) logEvicted(d *layout.DeathRange, seqs []uint64) {
-	tx.log = append(tx.log, byte(layout.LogEvict))
-	tx.log = binary.AppendUvarint(tx.log, uint64(d.Change))
-	tx.log = append(tx.log, byte(d.Reason))
-	tx.log = binary.AppendUvarint(tx.log, uint64(d.Policy))
-	tx.log = binary.AppendUvarint(tx.log, uint64(len(seqs)))
+	b := append(*tx.Writer.Log(), byte(layout.LogEvict))
+	b = binary.AppendUvarint(b, uint64(d.Change))
+	b = append(b, byte(d.Reason))
+	b = binary.AppendUvarint(b, uint64(d.Policy))
+	b = binary.AppendUvarint(b, uint64(len(seqs)))
 	last := uint64(0)
 	for _, seq := range seqs {
-		tx.log = binary.AppendUvarint(tx.log, seq-last)
+		b = binary.AppendUvarint(b, seq-last)
 		last = seq
 	}
+	*tx.Writer.Log() = b
 }
 
 // visitVictims reads the victims, whose records stay for their histories.
-func (db *DB) visitVictims(ctx context.Context, victims []victim, visit func(Victim) error) error {
-	return db.view(ctx, nil, func(tx *Tx) error {
+func (a *Ageing) visitVictims(ctx context.Context, victims []victim, visit func(Victim) error) error {
+	return a.view(ctx, func(st *State) error {
 		for i := range victims {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			shown, found, err := tx.shownVictim(&victims[i], tx.state.Now)
+			shown, found, err := st.shownVictim(&victims[i], st.Now)
 			if err != nil {
 				return err
 			}
@@ -549,8 +555,8 @@ func (db *DB) visitVictims(ctx context.Context, victims []victim, visit func(Vic
 
 // shownVictim is a victim as a caller sees it, with its age at a time; false where nothing
 // is known of it any more.
-func (tx *Tx) shownVictim(v *victim, at int64) (Victim, bool, error) {
-	rec, err := tx.state.LastRecord(v.Owner, v.Seq)
+func (st *State) shownVictim(v *victim, at int64) (Victim, bool, error) {
+	rec, err := st.LastRecord(v.Owner, v.Seq)
 	if err != nil || rec == nil {
 		return Victim{}, false, err
 	}

@@ -1,4 +1,4 @@
-package engine
+package ageing_test
 
 import (
 	"errors"
@@ -12,16 +12,18 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/seed-7aedc3ff/memdb/engine"
 	"github.com/seed-7aedc3ff/memdb/internal/fault"
 	"github.com/seed-7aedc3ff/memdb/internal/race"
+	"github.com/seed-7aedc3ff/memdb/internal/testdb"
 	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 )
 
-func mustConsolidate(t *testing.T, db *DB, o ConsolidateOptions) (Consolidated, []Merge) {
+func mustConsolidate(t *testing.T, db *engine.DB, o engine.ConsolidateOptions) (engine.Consolidated, []engine.Merge) {
 	t.Helper()
-	var merges []Merge
-	o.Visit = func(m Merge) error {
+	var merges []engine.Merge
+	o.Visit = func(m engine.Merge) error {
 		merges = append(merges, m)
 		return nil
 	}
@@ -33,9 +35,9 @@ func mustConsolidate(t *testing.T, db *DB, o ConsolidateOptions) (Consolidated, 
 }
 
 // alikeDB is a database that merges what is nearly the same.
-func alikeDB(t *testing.T, fs vfs.FS, o Options) *DB {
+func alikeDB(t *testing.T, fs vfs.FS, o engine.Options) *engine.DB {
 	t.Helper()
-	db := openTest(t, fs, o)
+	db := testdb.Open(t, fs, o)
 	p, err := policy.Preset(policy.PresetSubstrate)
 	p.PruneBelow = 0
 	if err == nil {
@@ -59,8 +61,8 @@ func TestMergeEqualsAllPairs(t *testing.T) {
 }
 
 func mergeRun(t *testing.T, rng *rand.Rand) {
-	fs, clk := vfs.NewMem(), newTestClock()
-	db := alikeDB(t, fs, Options{Clock: clk.now})
+	fs, clk := vfs.NewMem(), testdb.NewClock()
+	db := alikeDB(t, fs, engine.Options{Clock: clk.Now})
 	words := strings.Fields("tea coffee river house garden train book music winter summer blue green quiet loud old new")
 	var bases []string
 	for range 40 {
@@ -91,7 +93,7 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 		} else {
 			m.Text = fmt.Sprint(bases[base], " ", i)
 		}
-		st := mustStore(t, db.Memories(), m)
+		st := testdb.Store(t, db.Memories(), m)
 		m.Seq = st.Seq
 		all = append(all, m)
 	}
@@ -109,7 +111,7 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 			if _, gone := into[later.ID]; gone || m.Pinned || later.Kind != m.Kind || later.Scope != m.Scope || later.Source != m.Source || (later.Embedding == nil) != (m.Embedding == nil) {
 				continue
 			}
-			same := m.Embedding != nil && cosineOf(m.Embedding, later.Embedding) > p.MergeCosine
+			same := m.Embedding != nil && cosine(m.Embedding, later.Embedding) > p.MergeCosine
 			if m.Embedding == nil {
 				_, same = policy.SameText(m.Text, later.Text, p.MergeEdit)
 			}
@@ -126,11 +128,11 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 			}
 		}
 	}
-	_, planned := mustConsolidate(t, db, ConsolidateOptions{DryRun: true})
-	if db.tables.Docs.Live.Load() != int64(len(all)) {
+	_, planned := mustConsolidate(t, db, engine.ConsolidateOptions{DryRun: true})
+	if testdb.Stats(t, db).Memories != int64(len(all)) {
 		t.Fatal("the dry run changed something")
 	}
-	done, merges := mustConsolidate(t, db, ConsolidateOptions{})
+	done, merges := mustConsolidate(t, db, engine.ConsolidateOptions{})
 	if len(into) == 0 || done.Merged != len(into) || !slices.Equal(planned, merges) {
 		t.Fatalf("%+v, want %d merged; planned %d", done, len(into), len(planned))
 	}
@@ -139,18 +141,19 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 			t.Errorf("%+v, want it merged into %q", m, into[m.ID])
 		}
 	}
-	if again, _ := mustConsolidate(t, db, ConsolidateOptions{Scope: memory.Scope{Agent: "a"}}); again.Merged != 0 {
+	if again, _ := mustConsolidate(t, db, engine.ConsolidateOptions{Scope: memory.Scope{Agent: "a"}}); again.Merged != 0 {
 		t.Errorf("merged again: %+v", again)
 	}
 	check := func() {
 		t.Helper()
-		mustCheck(t, db, len(all)-len(into))
+		testdb.Check(t, db, len(all)-len(into))
 		for id, to := range into {
 			_, err := db.Memories().Get(t.Context(), memory.Scope{}, id)
 			if !errors.Is(err, fault.ErrNotFound) || !strings.Contains(err.Error(), fmt.Sprintf("merged into %q", to)) {
 				t.Fatalf("%s, merged into %s: %v", id, to, err)
 			}
-			h := mustHistory(t, db.Memories(), memory.Scope{}, id)
+			h, err := db.Memories().History(t.Context(), memory.Scope{}, id)
+			testdb.NoError(t, err)
 			if last := h[len(h)-1]; last.Reason != memory.ReasonMerged || last.Into != to {
 				t.Fatalf("%s, merged into %s: %+v", id, to, last)
 			}
@@ -163,33 +166,33 @@ func mergeRun(t *testing.T, rng *rand.Rand) {
 		}
 	}
 	check()
-	closeTest(t, db)
-	db = openTest(t, fs, Options{Clock: clk.now})
+	testdb.Close(t, db)
+	db = testdb.Open(t, fs, engine.Options{Clock: clk.Now})
 	check()
 }
 
 // TestMergeIsIncremental: what was compared is not compared again until the policy changes.
 func TestMergeIsIncremental(t *testing.T) {
-	db := alikeDB(t, vfs.NewMem(), Options{})
+	db := alikeDB(t, vfs.NewMem(), engine.Options{})
 	store := func(id string, x float64) {
 		t.Helper()
-		mustStore(t, db.Memories(), memory.Memory{ID: id, Text: id, Scope: memory.Scope{Agent: "a"}, Embedding: []float32{float32(math.Cos(x)), float32(math.Sin(x))}})
+		testdb.Store(t, db.Memories(), memory.Memory{ID: id, Text: id, Scope: memory.Scope{Agent: "a"}, Embedding: []float32{float32(math.Cos(x)), float32(math.Sin(x))}})
 	}
 	store("a", 0)
 	store("b", .5) // a cosine of 0.88
-	if r, _ := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 0 {
+	if r, _ := mustConsolidate(t, db, engine.ConsolidateOptions{}); r.Merged != 0 {
 		t.Fatalf("%+v", r)
 	}
 	store("c", .51)
-	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "b" || merges[0].Into != "c" {
+	if r, merges := mustConsolidate(t, db, engine.ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "b" || merges[0].Into != "c" {
 		t.Fatalf("%+v, %+v", r, merges)
 	}
-	setPolicy(t, db, func(p *policy.Policy) { p.MergeCosine = .8 })
-	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "a" || merges[0].Into != "c" {
+	testdb.SetPolicy(t, db, func(p *policy.Policy) { p.MergeCosine = .8 })
+	if r, merges := mustConsolidate(t, db, engine.ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "a" || merges[0].Into != "c" {
 		t.Fatalf("%+v, %+v", r, merges)
 	}
 	store("d", .52)
-	if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "c" || merges[0].Into != "d" {
+	if r, merges := mustConsolidate(t, db, engine.ConsolidateOptions{}); r.Merged != 1 || merges[0].ID != "c" || merges[0].Into != "d" {
 		t.Fatalf("%+v, %+v", r, merges)
 	}
 	// A chain of merges leads to the one that is there.
@@ -204,16 +207,16 @@ func TestMergeIsIncremental(t *testing.T) {
 
 // TestManyAlike: of more than are compared at once all are merged into the last.
 func TestManyAlike(t *testing.T) {
-	db := alikeDB(t, vfs.NewMem(), Options{})
+	db := alikeDB(t, vfs.NewMem(), engine.Options{})
 	for i := range 100 {
-		mustStore(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Text: fmt.Sprint("text ", i), Scope: memory.Scope{Agent: "a"}, Embedding: []float32{1, float32(i) / 1000}})
+		testdb.Store(t, db.Memories(), memory.Memory{ID: fmt.Sprint("m", i), Text: fmt.Sprint("text ", i), Scope: memory.Scope{Agent: "a"}, Embedding: []float32{1, float32(i) / 1000}})
 	}
-	r, _ := mustConsolidate(t, db, ConsolidateOptions{})
-	left := mustList(t, db.Memories(), memory.Scope{Agent: "a"})
+	r, _ := mustConsolidate(t, db, engine.ConsolidateOptions{})
+	left := testdb.List(t, db.Memories(), memory.Scope{Agent: "a"})
 	if r.Merged != 99 || len(left) != 1 || left[0].ID != "m99" {
 		t.Errorf("%+v, %d are left", r, len(left))
 	}
-	hits := mustRecall(t, db.Memories(), memory.Query{Scope: memory.Scope{Agent: "a"}, Embedding: []float32{1, 0}, Profile: memory.ProfileVector})
+	hits := recall(t, db, memory.Query{Scope: memory.Scope{Agent: "a"}, Embedding: []float32{1, 0}, Profile: memory.ProfileVector})
 	if len(hits) != 1 || hits[0].ID != "m99" {
 		t.Errorf("recall finds %+v", hits)
 	}
@@ -222,9 +225,9 @@ func TestManyAlike(t *testing.T) {
 // TestPrune: importance × 0.95^days since the last access, below the bound, and nothing that
 // is pinned, a note, or recalled lately.
 func TestPrune(t *testing.T) {
-	clk := newTestClock()
-	db := openTest(t, vfs.NewMem(), Options{Clock: clk.now})
-	ago := func(days int) time.Time { return clk.now().Add(-time.Duration(days) * 24 * time.Hour) }
+	clk := testdb.NewClock()
+	db := testdb.New(t, engine.Options{Clock: clk.Now})
+	ago := func(days int) time.Time { return clk.Now().Add(-time.Duration(days) * 24 * time.Hour) }
 	for id, m := range map[string]memory.Memory{
 		"faded":    {CreatedAt: ago(45), Importance: new(1.0)}, // 0.0994
 		"fading":   {CreatedAt: ago(44), Importance: new(1.0)}, // 0.1046
@@ -233,21 +236,21 @@ func TestPrune(t *testing.T) {
 		"note":     {CreatedAt: ago(45), Importance: new(.1), Kind: memory.KindNote},
 	} {
 		m.ID, m.Text, m.Name, m.Scope = id, id, id, memory.Scope{Agent: "a"}
-		mustStore(t, db.Memories(), m)
+		testdb.Store(t, db.Memories(), m)
 	}
-	if r, _ := mustConsolidate(t, db, ConsolidateOptions{}); r.Deleted != 0 {
+	if r, _ := mustConsolidate(t, db, engine.ConsolidateOptions{}); r.Deleted != 0 {
 		t.Errorf("the default prunes: %+v", r)
 	}
-	dry, _ := mustConsolidate(t, db, ConsolidateOptions{PruneBelow: new(.1), DryRun: true})
-	done, _ := mustConsolidate(t, db, ConsolidateOptions{PruneBelow: new(.1)})
+	dry, _ := mustConsolidate(t, db, engine.ConsolidateOptions{PruneBelow: new(.1), DryRun: true})
+	done, _ := mustConsolidate(t, db, engine.ConsolidateOptions{PruneBelow: new(.1)})
 	if dry.Deleted != 1 || done.Deleted != 1 {
 		t.Errorf("planned %+v, done %+v", dry, done)
 	}
-	h := mustHistory(t, db.Memories(), memory.Scope{}, "faded")
+	h := history(t, db, memory.Scope{}, "faded")
 	if last := h[len(h)-1]; last.Reason != memory.ReasonPruned {
 		t.Errorf("%+v", last)
 	}
-	mustCheck(t, db, 4)
+	testdb.Check(t, db, 4)
 }
 
 // TestAverageEmbeddings: with the option what memories were merged into has the mean direction of
@@ -256,22 +259,22 @@ func TestPrune(t *testing.T) {
 func TestAverageEmbeddings(t *testing.T) {
 	for _, average := range []bool{false, true} {
 		fs := vfs.NewMem()
-		db := alikeDB(t, fs, Options{})
-		setPolicy(t, db, func(p *policy.Policy) { p.AverageEmbeddings = average })
+		db := alikeDB(t, fs, engine.Options{})
+		testdb.SetPolicy(t, db, func(p *policy.Policy) { p.AverageEmbeddings = average })
 		a := memory.Scope{Agent: "a"}
 		store := func(id string, vec []float32, other ...float32) {
 			m := memory.Memory{ID: id, Scope: a, Text: "text of " + id, Embedding: vec}
 			if other != nil {
 				m.Vectors = map[string][]float32{"other": other}
 			}
-			mustStore(t, db.Memories(), m)
+			testdb.Store(t, db.Memories(), m)
 		}
 		store("x", []float32{5, 2}, 1, 1)
 		store("y", []float32{10, -4})
 		store("z", []float32{1, .3})
 		store("into", []float32{2, 0})
 		store("far", []float32{0, 1})
-		if r, merges := mustConsolidate(t, db, ConsolidateOptions{}); r.Merged != 3 {
+		if r, merges := mustConsolidate(t, db, engine.ConsolidateOptions{}); r.Merged != 3 {
 			t.Fatalf("%+v, %v", r, merges)
 		}
 		want := []float32{2, 0}
@@ -280,8 +283,8 @@ func TestAverageEmbeddings(t *testing.T) {
 			l := math.Hypot(x, y)
 			want = []float32{float32(2 * x / l), float32(2 * y / l)}
 		}
-		closeTest(t, db)
-		db = openTest(t, fs, Options{})
+		testdb.Close(t, db)
+		db = testdb.Open(t, fs, engine.Options{})
 		m, err := db.Memories().GetWithVectors(t.Context(), a, "into")
 		if err != nil {
 			t.Fatal(err)
@@ -294,25 +297,21 @@ func TestAverageEmbeddings(t *testing.T) {
 		if len(m.Vectors["other"]) > 0 {
 			t.Errorf("it got a vector in a space of another one: %v", m.Vectors)
 		}
-		hits := mustRecall(t, db.Memories(), memory.Query{Scope: a, Embedding: want, Limit: 1, Profile: memory.ProfileVector})
+		hits := recall(t, db, memory.Query{Scope: a, Embedding: want, Limit: 1, Profile: memory.ProfileVector})
 		if len(hits) != 1 || hits[0].ID != "into" {
 			t.Errorf("found %+v", hits)
 		}
-		mustCheck(t, db, 2)
-		closeTest(t, db)
+		testdb.Check(t, db, 2)
+		testdb.Close(t, db)
 	}
 }
 
-// TestMeanOf: lengths count where cosines are not compared, and vectors that cancel each other
-// out have no direction.
-func TestMeanOf(t *testing.T) {
-	if got := meanOf([][]float32{{1, 0}, {3, 2}}, false); !slices.Equal(got, []float32{2, 1}) {
-		t.Errorf("mean %v", got)
+// cosine is that of two vectors.
+func cosine(a, b []float32) float64 {
+	var dot, aa, bb float64
+	for i := range a {
+		x, y := float64(a[i]), float64(b[i])
+		dot, aa, bb = dot+x*y, aa+x*x, bb+y*y
 	}
-	if got := meanOf([][]float32{{3, 0}, {0, 7}}, true); math.Abs(float64(got[0])-3/math.Sqrt2) > 1e-6 || got[0] != got[1] {
-		t.Errorf("mean direction %v", got)
-	}
-	if got := meanOf([][]float32{{1, 0}, {-1, 0}}, true); got != nil {
-		t.Errorf("opposite directions: %v", got)
-	}
+	return dot / math.Sqrt(aa*bb)
 }

@@ -1,4 +1,4 @@
-package engine
+package recovery
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7aedc3ff/memdb/internal/doctable"
 	"github.com/seed-7aedc3ff/memdb/internal/kv"
 	"github.com/seed-7aedc3ff/memdb/internal/layout"
+	"github.com/seed-7aedc3ff/memdb/internal/part"
 	"github.com/seed-7aedc3ff/memdb/internal/place"
 	"github.com/seed-7aedc3ff/memdb/internal/recall"
 	"github.com/seed-7aedc3ff/memdb/internal/records"
@@ -24,26 +25,20 @@ import (
 	"github.com/seed-7aedc3ff/memdb/scope"
 )
 
-// Check reads the whole store and compares each structure with the memories that
-// it must follow from. It runs on one state, beside readers and writers, and
-// reports damage as problems, not as an error.
-func (db *DB) Check(ctx context.Context) (Report, error) { return db.check(ctx, false) }
-
-// CheckDeep is Check, and looks for a sample of each space's own vectors: by the index, as
-// a recall does, and by comparing with all. A space whose index finds less than .8 of what
-// is closest is a problem. It takes up to 200 comparisons with all vectors of a space.
-func (db *DB) CheckDeep(ctx context.Context) (Report, error) { return db.check(ctx, true) }
-
-func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
-	r := Report{Problems: []Problem{}, Erasing: db.erasing.Load() != nil}
-	if f := db.store.File(); f != nil {
+// Check reads the whole store of a database and compares each structure with the memories that it must follow from. It
+// runs on one state, beside readers and writers, and reports damage as problems, not as an error. deep looks for a sample
+// of each space's own vectors, too.
+func Check(ctx context.Context, h Host, deep bool) (Report, error) {
+	db := h.Store()
+	r := Report{Problems: []Problem{}, Erasing: h.Erasing()}
+	if f := db.File(); f != nil {
 		if err := f.Verify(); err != nil {
 			r.problem("file", "", "the file on disk: %v", err)
 		}
 	}
-	err := db.view(ctx, nil, func(tx *Tx) error {
-		c := &checker{tx: tx, ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]uint32{}}
-		if err := db.store.CheckLevels(nil); err != nil {
+	err := h.View(ctx, func(st *State) error {
+		c := &checker{State: st, store: db, of: h.Parts(), ctx: ctx, report: &r, docs: map[uint32]bool{}, rows: map[uint32]*layout.Row{}, refs: map[layout.VectorKey]uint32{}}
+		if err := db.CheckLevels(nil); err != nil {
 			r.problem("store", "", "store: %v", err)
 		}
 		for _, step := range []struct {
@@ -82,7 +77,9 @@ func (db *DB) check(ctx context.Context, deep bool) (Report, error) {
 
 // checker is one running check.
 type checker struct {
-	tx     *Tx
+	*State
+	store  *store.Store
+	of     []part.Part
 	ctx    context.Context
 	report *Report
 	kind   string                      // of the problems of the step that runs
@@ -114,7 +111,7 @@ type lineage struct {
 
 // forgets reads up to which time histories may have been removed.
 func (c *checker) forgets() (err error) {
-	at, known, err := policy.Came((*partTx)(c.tx), policy.JobForget)
+	at, known, err := policy.Came(c.Part, policy.JobForget)
 	if c.forgotten = math.MinInt64; known {
 		c.forgotten = at
 	}
@@ -143,8 +140,8 @@ func (c *checker) follows(v layout.Version, rec *layout.Record) {
 
 // scan visits the keys of a kind.
 func (c *checker) scan(kind byte, visit func(key, value []byte) error) error {
-	lower, upper := c.tx.state.Keys.Span(kind)
-	return kv.Scan(c.tx.state.Reader, lower, upper, func(key, value []byte) error {
+	lower, upper := c.Keys.Span(kind)
+	return kv.Scan(c.Reader, lower, upper, func(key, value []byte) error {
 		if c.seen++; c.seen%1024 == 0 && c.ctx.Err() != nil {
 			return c.ctx.Err()
 		}
@@ -175,8 +172,8 @@ func (c *checker) memories() error {
 		for _, ref := range rec.Vectors {
 			c.refs[layout.VectorKeyOf(v, ref)] = ref.Sum
 		}
-		l, lives := c.tx.reader().At(v.Seq)
-		if known := c.tx.state.Keys.Cipher.Says(rec.ID, v.Owner, v.Seq); !known && !c.has(c.tx.state.Keys.ID(rec.ID, v.Owner, v.Seq)) {
+		l, lives := c.At(v.Seq)
+		if known := c.Keys.Cipher.Says(rec.ID, v.Owner, v.Seq); !known && !c.has(c.Keys.ID(rec.ID, v.Owner, v.Seq)) {
 			c.memory(rec.ID, "its ID is not in the ID index")
 		}
 		if !lives || l.Version != v {
@@ -195,13 +192,13 @@ func (c *checker) memories() error {
 
 // placed checks that a memory which lives by its record is in the indexes.
 func (c *checker) placed(v layout.Version) error {
-	if v.Born > c.tx.state.LSN {
+	if v.Born > c.LSN {
 		return nil
 	}
-	if l, lives := c.tx.reader().At(v.Seq); lives && l.Owner == v.Owner && l.Born < v.Born {
+	if l, lives := c.At(v.Seq); lives && l.Owner == v.Owner && l.Born < v.Born {
 		c.problem("memory number %d: its version of LSN %d is found, and it has one of LSN %d, which nothing finds", v.Seq, l.Born, v.Born)
 	}
-	lost, err := c.tx.placeless(v)
+	lost, err := c.placeless(v)
 	if store.Unreadable(err) { // other checks report the record
 		return nil
 	}
@@ -213,32 +210,31 @@ func (c *checker) placed(v layout.Version) error {
 
 // live checks the derived keys of a live version.
 func (c *checker) live(rec *layout.Record, l records.Live) {
-	db := c.tx.db
-	row := db.tables.Docs.Row(l.Doc)
-	if d, ok := records.DedupKeyOf(c.tx.state.Keys, rec, l.Owner, row.Run); ok && !c.has(c.tx.state.Keys.Dedup(d, l.Seq)) {
+	row := c.Docs.Row(l.Doc)
+	if d, ok := records.DedupKeyOf(c.Keys, rec, l.Owner, row.Run); ok && !c.has(c.Keys.Dedup(d, l.Seq)) {
 		c.memory(rec.ID, "it is not in the dedup index")
 	}
 	if f := c.rows[l.Doc]; f != nil {
 		c.sameRow(rec, l.Doc, f)
-	} else if !c.has(c.tx.state.Keys.Doc(layout.KindForward, l.Doc)) {
+	} else if !c.has(c.Keys.Doc(layout.KindForward, l.Doc)) {
 		c.report.problem("documents", rec.ID, "memory %s: its document %d has no forward record", rec.ID, l.Doc)
 	}
-	if c.has(c.tx.state.Keys.Doc(layout.KindTombstone, l.Doc)) {
+	if c.has(c.Keys.Doc(layout.KindTombstone, l.Doc)) {
 		c.memory(rec.ID, "its document %d has a tombstone, and will be gone once it is opened again", l.Doc)
 	}
-	if rec.Flags&layout.FlagPending != 0 && !c.has(c.tx.state.Keys.Pending(layout.PendingSpace, l.Owner, l.Seq)) {
+	if rec.Flags&layout.FlagPending != 0 && !c.has(c.Keys.Pending(layout.PendingSpace, l.Owner, l.Seq)) {
 		c.memory(rec.ID, "it is to be embedded and not on the list")
 	}
 	for _, ref := range rec.Vectors {
-		if !c.has(c.tx.state.Keys.Vector(ref.Space, ref.Of(l.Version))) {
+		if !c.has(c.Keys.Vector(ref.Space, ref.Of(l.Version))) {
 			c.memory(rec.ID, "its vector in space number %d is missing", ref.Space)
-		} else if s := db.spaces.Numbered(ref.Space); s != nil {
+		} else if s := c.Spaces.Numbered(ref.Space); s != nil {
 			if _, indexed := s.Former(l.Doc); !indexed {
 				c.memory(rec.ID, "its vector in the space %s is in no index", s.Name)
 			}
 		}
 	}
-	owner, ok, err := c.tx.state.Lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(rec.Scope.Owner())})
+	owner, ok, err := c.Lookup(layout.Name{Class: layout.NameOwner, Text: scope.Key(rec.Scope.Owner())})
 	if err != nil || !ok || owner != l.Owner {
 		c.memory(rec.ID, "it lies under owner number %d, its scope is that of %d", l.Owner, owner)
 	}
@@ -250,14 +246,14 @@ func (c *checker) run(rec *layout.Record, number uint32) {
 	if rec.Scope.Run == "" && number == 0 {
 		return
 	}
-	named, ok, err := c.tx.state.Lookup(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
+	named, ok, err := c.Lookup(layout.Name{Class: layout.NameRun, Text: rec.Scope.Run})
 	if err != nil || !ok || named != number {
 		c.memory(rec.ID, "it lies in run number %d, its scope is that of %d", number, named)
 	}
 }
 
 func (c *checker) has(key []byte) bool {
-	_, closer, err := c.tx.state.Reader.Get(key)
+	_, closer, err := c.Reader.Get(key)
 	if err != nil {
 		if !errors.Is(err, kv.ErrNotFound) {
 			c.problem("key %x: %v", key, err)
@@ -275,7 +271,7 @@ func (c *checker) ids() error {
 			c.problem("malformed ID key %x", key)
 			return nil
 		}
-		if l, lives := c.tx.reader().At(seq); lives && l.Owner != owner {
+		if l, lives := c.At(seq); lives && l.Owner != owner {
 			c.problem("ID index: memory number %d is under owner %d and belongs to %d", seq, owner, l.Owner)
 			return nil
 		}
@@ -285,8 +281,8 @@ func (c *checker) ids() error {
 
 // known checks that there is, or was, a memory.
 func (c *checker) known(index string, owner uint32, seq uint64) error {
-	prefix, found := c.tx.state.Keys.Records(owner, seq), false
-	err := kv.Scan(c.tx.state.Reader, prefix, layout.PrefixEnd(prefix), func(_, _ []byte) error {
+	prefix, found := c.Keys.Records(owner, seq), false
+	err := kv.Scan(c.Reader, prefix, layout.PrefixEnd(prefix), func(_, _ []byte) error {
 		found = true
 		return kv.ErrStop
 	})
@@ -301,7 +297,7 @@ func (c *checker) known(index string, owner uint32, seq uint64) error {
 
 // lives checks that a memory lives, or died of a death range that is not cleaned up.
 func (c *checker) lives(index string, owner uint32, seq uint64) {
-	switch l, lives := c.tx.reader().At(seq); {
+	switch l, lives := c.At(seq); {
 	case lives && l.Owner != owner:
 		c.problem("%s: memory number %d is under owner %d and belongs to %d", index, seq, owner, l.Owner)
 	case !lives && !c.ofRange(seq):
@@ -332,7 +328,7 @@ func (c *checker) dedup() error {
 			return nil
 		}
 		seq := binary.BigEndian.Uint64(key[size-8:])
-		if _, lives := c.tx.reader().At(seq); !lives && !c.ofRange(seq) {
+		if _, lives := c.At(seq); !lives && !c.ofRange(seq) {
 			c.problem("dedup index: memory number %d is dead", seq)
 		}
 		return nil
@@ -341,7 +337,7 @@ func (c *checker) dedup() error {
 
 // ofRange reports whether a memory died of a death range that is not cleaned up.
 func (c *checker) ofRange(seq uint64) bool {
-	d, _, _, err := c.tx.state.RangeDeath(seq)
+	d, _, _, err := c.RangeDeath(seq)
 	return err == nil && d != nil
 }
 
@@ -354,13 +350,13 @@ func (c *checker) forward() error {
 			c.problem("malformed forward key %x", key)
 			return nil
 		}
-		f, err := decodeForward(value)
+		f, err := records.DecodeForward(value)
 		if err != nil {
 			c.problem("document %d: %v", doc, err)
 			return nil
 		}
 		if !c.docs[doc] {
-			if !c.has(c.tx.state.Keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(f.Seq) {
+			if !c.has(c.Keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(f.Seq) {
 				c.problem("document %d of memory number %d is neither live nor marked dead", doc, f.Seq)
 			}
 			return nil
@@ -380,23 +376,23 @@ func sameTerms(a, b []invindex.Term) bool {
 }
 
 // sameDoc analyses the memory again and compares.
-func (c *checker) sameDoc(doc uint32, f *forwardRecord) error {
-	rec, err := c.tx.state.ReadRecord(f.Version)
+func (c *checker) sameDoc(doc uint32, f *records.Forward) error {
+	rec, err := c.ReadRecord(f.Version)
 	if err != nil {
 		return store.Error("read a memory", err)
 	}
-	p := &records.Prepared{Rec: *rec, Unnamed: !slices.ContainsFunc(f.idx.Values, func(v invindex.Value) bool { return v.Field == layout.FieldNoteName })}
-	if err := records.Analyse(c.ctx, &c.tx.db.tables, p); err != nil {
+	p := &records.Prepared{Rec: *rec, Unnamed: !slices.ContainsFunc(f.Index.Values, func(v invindex.Value) bool { return v.Field == layout.FieldNoteName })}
+	if err := records.Analyse(c.ctx, c.Tables, p); err != nil {
 		return err
 	}
-	idx, err := records.IndexedDoc(p, f.Run, c.tx.knownNumber)
+	idx, err := records.IndexedDoc(p, f.Run, c.Number)
 	if err != nil {
 		return err
 	}
-	if !sameTerms(idx.Terms, f.idx.Terms) || idx.Length != f.idx.Length {
+	if !sameTerms(idx.Terms, f.Index.Terms) || idx.Length != f.Index.Length {
 		c.report.problem("words", rec.ID, "memory %s: its document %d does not hold the words of its text; rebuild the text index", rec.ID, doc)
 	}
-	if !slices.Equal(idx.Values, f.idx.Values) || f.idx.Numbered && !slices.Equal(idx.Numbers, f.idx.Numbers) {
+	if !slices.Equal(idx.Values, f.Index.Values) || f.Index.Numbered && !slices.Equal(idx.Numbers, f.Index.Numbers) {
 		c.report.problem("filter values", rec.ID, "memory %s: its document %d does not hold its filter values; rebuild the text index", rec.ID, doc)
 	}
 	c.sameRow(rec, doc, &f.Row)
@@ -413,8 +409,7 @@ func (c *checker) sameRow(rec *layout.Record, doc uint32, f *layout.Row) {
 // sealed reads the rows of the sealed chunks: each is of a document that lives, or
 // is marked dead.
 func (c *checker) sealed() error {
-	db := c.tx.db
-	err := c.tx.state.Index.Verify(c.ctx, c.tx.state.Postings, func(err error) { c.report.problem("text index", "", "text index: %v; rebuild it", err) })
+	err := c.Index.Verify(c.ctx, c.Postings, func(err error) { c.report.problem("text index", "", "text index: %v; rebuild it", err) })
 	if err != nil {
 		return err
 	}
@@ -431,11 +426,11 @@ func (c *checker) sealed() error {
 		}
 		for i, doc := range p.Docs {
 			c.rows[doc] = &p.Rows[i]
-			row := db.tables.Docs.Row(doc)
-			if row.Visible(c.tx.state.LSN) && row.Version != p.Rows[i].Version {
+			row := c.Docs.Row(doc)
+			if row.Visible(c.LSN) && row.Version != p.Rows[i].Version {
 				c.problem("document %d is of memory number %d, and its row of %d", doc, row.Seq, p.Rows[i].Seq)
 			}
-			if !row.Visible(c.tx.state.LSN) && !c.has(c.tx.state.Keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(p.Rows[i].Seq) {
+			if !row.Visible(c.LSN) && !c.has(c.Keys.Doc(layout.KindTombstone, doc)) && !c.ofRange(p.Rows[i].Seq) {
 				c.problem("document %d of memory number %d is neither live nor marked dead", doc, p.Rows[i].Seq)
 			}
 		}
@@ -457,7 +452,7 @@ func (c *checker) vectors() error {
 			c.problem("a vector of memory number %d belongs to no version", b.Seq)
 		}
 		vec, err := codec.Floats(value)
-		s := c.tx.db.spaces.Numbered(b.Space)
+		s := c.Spaces.Numbered(b.Space)
 		if err != nil || s == nil || hnsw.CheckVector(vec, s.Dim, s.Metric) != nil {
 			c.problem("a vector of memory number %d does not fit its space number %d", b.Seq, b.Space)
 		} else if sum != 0 && sum != layout.VectorSum(value) {
@@ -481,13 +476,13 @@ func (c *checker) searches(deep bool) error {
 	if !deep {
 		return nil
 	}
-	for _, s := range c.tx.db.spaces.All() {
-		if s.Born > c.tx.state.LSN {
+	for _, s := range c.Spaces.All() {
+		if s.Born > c.LSN {
 			continue
 		}
-		visible := func(slot uint32) bool { return s.Doc(&c.tx.db.tables.Docs, slot, c.tx.state.LSN) != doctable.None }
+		visible := func(slot uint32) bool { return s.Doc(&c.Docs, slot, c.LSN) != doctable.None }
 		search := hnsw.Search{
-			K: recallHits, Ef: recall.Ef(s, recallHits), Slots: s.Index.Len(), Truth: s.Truth(&c.tx.state), Visible: visible,
+			K: recallHits, Ef: recall.Ef(s, recallHits), Slots: s.Index.Len(), Truth: s.Truth(c.View.State), Visible: visible,
 		}
 		graph, err := s.Index.Recall(c.ctx, search, hnsw.AskStored, recallSample)
 		if err != nil {
@@ -532,7 +527,7 @@ func (c *checker) stats() error {
 
 // accessed checks that a memory which was accessed by what the log says has statistics.
 func (c *checker) accessed(owner uint32, seq uint64) {
-	if l, lives := c.tx.reader().At(seq); lives && l.Owner == owner && !c.stated[seq] {
+	if l, lives := c.At(seq); lives && l.Owner == owner && !c.stated[seq] {
 		c.report.problem("statistics", "", "statistics of memory number %d: they are lost; the log says that it was accessed", seq)
 		c.stated[seq] = true // said once
 	}
@@ -553,7 +548,7 @@ func (c *checker) history() error {
 		switch {
 		case !d.Kept:
 			return c.known("history", v.Owner, v.Seq)
-		case d.At > c.forgotten && !c.has(c.tx.state.Keys.Record(v)):
+		case d.At > c.forgotten && !c.has(c.Keys.Record(v)):
 			c.problem("memory number %d: its history lacks the version of LSN %d, as which it died; the version is lost", v.Seq, v.Born)
 		}
 		return nil
@@ -573,7 +568,7 @@ func (c *checker) names() error {
 			c.problem("name %x: %v", key, err)
 			return nil
 		}
-		if len(key) != layout.KeyHeader+1+layout.HashSize || string(c.tx.state.Keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) != string(key) {
+		if len(key) != layout.KeyHeader+1+layout.HashSize || string(c.Keys.Name(layout.NameClass(key[layout.KeyHeader]), name)) != string(key) {
 			c.problem("the name %q lies under a key that is not its own", name)
 			return nil
 		}
@@ -589,10 +584,10 @@ func (c *checker) names() error {
 // settings: the copy of memdb.json can be read, where there is one. Without one, there is the file,
 // by which the database was opened. So can the mark of the log.
 func (c *checker) settings() error {
-	if _, err := shipping.Mark(c.tx.db.store); err != nil {
+	if _, err := shipping.Mark(c.store); err != nil {
 		c.problem("the mark of the log in the store: %v", err)
 	}
-	b, err := place.CopyIn(c.tx.db.store)
+	b, err := place.CopyIn(c.store)
 	if err != nil {
 		return nil
 	}
@@ -623,8 +618,8 @@ func (c *checker) log() error {
 		layout.LoggedAccesses(value, c.accessed)
 		return nil
 	})
-	if err == nil && last != c.tx.state.LSN {
-		c.problem("log: its newest record is %d, the state is that of %d", last, c.tx.state.LSN)
+	if err == nil && last != c.LSN {
+		c.problem("log: its newest record is %d, the state is that of %d", last, c.LSN)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package engine
+package ageing
 
 import (
 	"context"
@@ -62,92 +62,74 @@ type Consolidated struct {
 	Skipped string `json:"skipped,omitempty"`
 }
 
-// Consolidate takes the policy's rate of the confidence of every memory that was not
-// accessed, nor created, for the policy's idle time, down to its floor and never below:
-// confidence × (1 − rate). It writes one record, whatever the number of memories. Then,
-// where the policy says so, it
-//
-//   - prunes the memories whose decayed importance is below PruneBelow, in one commit,
-//   - merges memories of the same user, agent, run, role, source, kind, name, metadata, event
-//     time and expiry whose texts say the same (see [policy.Saying]). Those that were written
-//     before go into the newest, which gets the better importance, confidence and pin, all
-//     accesses, the links to entities, and what sessions refer to. What was looked at before, by
-//     the same policy, is looked at again only beside something new.
-//
-// The preset substrate merges what is nearly the same instead: vectors with a cosine above
-// MergeCosine, or, where neither has a vector, texts with an edit distance below MergeEdit of the
-// longer one, and nothing that is pinned. Each is compared with its nearest 16 by the index of
-// vectors or of words.
-//
-// All take the policy's kinds only, and prune nothing that is pinned. [DB.Undo] brings back what
-// is gone, by the LSN of the report. A consolidation is judged by true time: one by a clock that
-// was ahead takes nothing of a confidence once the clock is set right. One while the clock seems
-// to have jumped ahead does nothing, and says so in Skipped.
-//
-// ErrInvalid for options that the policy would refuse, and for a scope with a run.
-func (db *DB) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Consolidated, err error) {
+// Consolidate lowers confidences, prunes and merges as the policy says: see engine.DB.Consolidate.
+func (a *Ageing) Consolidate(ctx context.Context, o *ConsolidateOptions) (report Consolidated, err error) {
 	if o == nil {
 		o = &ConsolidateOptions{}
 	}
 	if err := checkOwners(doingConsolidate, o.Scope); err != nil {
 		return report, err
 	}
-	ctx, err = db.apart(ctx, doingConsolidate)
+	ctx, err = a.host.Apart(ctx, doingConsolidate)
 	if err != nil {
 		return report, err
 	}
-	if err := db.turn.LockContext(ctx); err != nil {
+	release, err := a.host.Turn(ctx)
+	if err != nil {
 		return report, err
 	}
-	defer db.turn.Unlock()
-	if db.steady.jumped() {
-		report.Skipped, report.Policy, report.LSN = clockJumped, db.tables.Ageing.At(state.MaxLSN).Version, db.LSN()
+	defer release()
+	if a.Jumped() {
+		report.Skipped, report.Policy, report.LSN = jumped, a.host.Tables().Ageing.At(state.MaxLSN).Version, a.host.LSN()
 		return report, nil
 	}
-	began := db.clock()
+	began := a.Clock()
 	var run policy.Run
 	var p policy.Policy
-	commit := db.Update
-	if o.DryRun {
-		commit = db.View
-	}
-	err = commit(ctx, func(tx *Tx) error {
-		if p, err = o.policy(tx); err != nil {
+	begin := func(st *State) error {
+		if p, err = o.policy(st); err != nil {
 			return err
 		}
-		if last, known := db.tables.Ageing.Runs().Last(); known && last.At > tx.state.Now {
-			db.logger.Warn("the clock was ahead when the memories were consolidated last, or is behind now: what that consolidation takes of confidences counts from its time on",
-				"last", clock.FromMillis(last.At), "now", clock.FromMillis(tx.state.Now))
+		if last, known := st.Ageing.Runs().Last(); known && last.At > st.Now {
+			a.Logger.Warn("the clock was ahead when the memories were consolidated last, or is behind now: what that consolidation takes of confidences counts from its time on",
+				"last", clock.FromMillis(last.At), "now", clock.FromMillis(st.Now))
 		}
-		report.Policy, report.LSN = p.Version, tx.state.LSN
-		run = policy.Run{LSN: tx.state.LSN + 1, At: tx.state.Now, Rate: p.Rate, Idle: p.Idle.Millis(), Floor: p.Floor, Policy: p.Version, Scope: o.Scope}
-		if o.DryRun || p.Rate == 0 { // a run that takes nothing leaves no record
-			return nil
-		}
-		run, err = tx.decay(run)
-		return err
-	})
+		report.Policy, report.LSN = p.Version, st.LSN
+		run = policy.Run{LSN: st.LSN + 1, At: st.Now, Rate: p.Rate, Idle: p.Idle.Millis(), Floor: p.Floor, Policy: p.Version, Scope: o.Scope}
+		return nil
+	}
+	if o.DryRun {
+		err = a.view(ctx, begin)
+	} else {
+		err = a.host.Update(ctx, func(tx *Tx) error {
+			if err := begin(tx.State); err != nil || p.Rate == 0 { // a run that takes nothing leaves no record
+				return err
+			}
+			run, err = tx.decay(run)
+			return err
+		})
+	}
 	if err != nil {
 		return report, err
 	}
-	err = db.view(ctx, nil, func(tx *Tx) error {
-		report.LSN = min(report.LSN, tx.state.LSN)
-		return tx.countDecay(ctx, &run, &report)
+	err = a.view(ctx, func(st *State) error {
+		report.LSN = min(report.LSN, st.LSN)
+		return st.countDecay(ctx, &run, &report)
 	})
-	t := taking{db: db, o: o, policy: &p, report: &report}
+	t := taking{of: a, o: o, policy: &p, report: &report}
 	if err == nil && p.PruneBelow > 0 {
 		err = t.prune(ctx)
 	}
 	if err == nil && p.Merge {
 		err = t.merge(ctx)
 	}
-	report.Millis = db.clock().Sub(began).Milliseconds()
+	report.Millis = a.Clock().Sub(began).Milliseconds()
 	return report, err
 }
 
 // policy is the stored policy with the options in the place of its values.
-func (o *ConsolidateOptions) policy(tx *Tx) (policy.Policy, error) {
-	p, err := policy.Stored((*partTx)(tx))
+func (o *ConsolidateOptions) policy(st *State) (policy.Policy, error) {
+	p, err := policy.Stored(st.Part)
 	if err != nil {
 		return p, err
 	}
@@ -165,30 +147,30 @@ func (o *ConsolidateOptions) policy(tx *Tx) (policy.Policy, error) {
 
 // decay commits the touches that are gathered, and then a run.
 func (tx *Tx) decay(run policy.Run) (policy.Run, error) {
-	if err := tx.flushTouches(); err != nil {
+	if err := tx.FlushTouches(); err != nil {
 		return run, err
 	}
 	if run.Scope != (memory.Scope{}) {
 		run.Owners = []uint32{}
-		docs, _, err := tx.bornInScope(run.Scope)
+		docs, _, err := selection.Born(tx.View.State, run.Scope)
 		if err != nil {
 			return run, err
 		}
 		for it := docs.Iterator(); it.HasNext(); {
-			run.Owners = append(run.Owners, tx.db.tables.Docs.Row(it.Next()).Owner)
+			run.Owners = append(run.Owners, tx.Docs.Row(it.Next()).Owner)
 		}
 		slices.Sort(run.Owners)
 		run.Owners = slices.Compact(run.Owners)
 	}
-	return tx.db.tables.Ageing.Record((*partTx)(tx), doingConsolidate, run)
+	return tx.Ageing.Record(tx.Writer.Part(), doingConsolidate, run)
 }
 
 // countDecay counts what a run, committed or not, looks at and takes something of.
-func (tx *Tx) countDecay(ctx context.Context, run *policy.Run, report *Consolidated) error {
-	runs := tx.db.tables.Ageing.Runs()
-	return tx.eachAged(ctx, run.Scope, func(_ uint32, r *doctable.Row) {
+func (st *State) countDecay(ctx context.Context, run *policy.Run, report *Consolidated) error {
+	runs := st.Ageing.Runs()
+	return st.eachAged(ctx, run.Scope, func(_ uint32, r *doctable.Row) {
 		report.Processed++
-		m := tx.db.tables.Aged(r.Version, r.Created, r.Confidence)
+		m := st.Aged(r.Version, r.Created, r.Confidence)
 		if run.Takes(&m, runs.Owed(&m, run.LSN-1, run.At)) {
 			report.Decayed++
 		}
@@ -197,8 +179,8 @@ func (tx *Tx) countDecay(ctx context.Context, run *policy.Run, report *Consolida
 
 // eachAged visits the visible memories of a scope, everyone's for the empty one, in the order
 // of their documents.
-func (tx *Tx) eachAged(ctx context.Context, s memory.Scope, visit func(doc uint32, r *doctable.Row)) error {
-	set, err := selection.ScopeSet(&tx.state, s)
+func (st *State) eachAged(ctx context.Context, s memory.Scope, visit func(doc uint32, r *doctable.Row)) error {
+	set, err := selection.ScopeSet(st.View.State, s)
 	if err != nil {
 		return err
 	}
@@ -207,17 +189,17 @@ func (tx *Tx) eachAged(ctx context.Context, s memory.Scope, visit func(doc uint3
 		if n++; n%state.CancelEvery == 0 && ctx.Err() != nil {
 			return false
 		}
-		if r.Visible(tx.state.LSN) && !r.Over(tx.state.Now) {
+		if r.Visible(st.LSN) && !r.Over(st.Now) {
 			visit(doc, r)
 		}
 		return true
 	}
 	if set == nil {
-		selection.EachRow(&tx.state, look)
+		selection.EachRow(st.View.State, look)
 		return ctx.Err()
 	}
 	for it := set.Iterator(); it.HasNext(); {
-		if doc := it.Next(); !look(doc, tx.db.tables.Docs.Row(doc)) {
+		if doc := it.Next(); !look(doc, st.Docs.Row(doc)) {
 			break
 		}
 	}
@@ -226,7 +208,7 @@ func (tx *Tx) eachAged(ctx context.Context, s memory.Scope, visit func(doc uint3
 
 // taking is what a consolidation takes away, in as many commits as that needs.
 type taking struct {
-	db     *DB
+	of     *Ageing
 	o      *ConsolidateOptions
 	policy *policy.Policy
 	report *Consolidated
@@ -235,17 +217,17 @@ type taking struct {
 
 // prune removes the memories whose importance has decayed too far.
 func (t *taking) prune(ctx context.Context) error {
-	db, p := t.db, t.policy
+	p := t.policy
 	var victims []victim
 	var j *judge
-	err := db.view(ctx, nil, func(tx *Tx) error {
-		free, _, err := tx.takeable(p, t.o.Scope)
+	err := t.of.view(ctx, func(st *State) error {
+		free, _, err := st.takeable(p, t.o.Scope)
 		if err != nil {
 			return err
 		}
-		j = tx.newJudge(ctx, p)
-		return tx.eachIn(ctx, free, func(_ uint32, r *doctable.Row) {
-			f, a := tx.facts(r)
+		j = st.newJudge(ctx, p)
+		return st.EachIn(ctx, free, func(_ uint32, r *doctable.Row) {
+			f, a := st.Facts(r)
 			if !p.Prunes(&f) {
 				return
 			}
@@ -265,7 +247,7 @@ func (t *taking) prune(ctx context.Context) error {
 		return err
 	}
 	if !t.o.DryRun && len(victims) > 0 {
-		if victims, t.last, err = db.evictChosen(ctx, victims, p, t.o.Scope); err != nil {
+		if victims, t.last, err = t.of.evictChosen(ctx, victims, p, t.o.Scope); err != nil {
 			return err
 		}
 		t.report.LSN = t.last
@@ -279,9 +261,9 @@ func (t *taking) visitPruned(ctx context.Context, victims []victim) error {
 	if t.o.VisitPruned == nil || len(victims) == 0 {
 		return nil
 	}
-	return t.db.view(ctx, nil, func(tx *Tx) error {
+	return t.of.view(ctx, func(st *State) error {
 		for i := range victims {
-			rec, err := tx.state.LastRecord(victims[i].Owner, victims[i].Seq)
+			rec, err := st.LastRecord(victims[i].Owner, victims[i].Seq)
 			if err == nil && rec != nil {
 				err = t.o.VisitPruned(Pruned{rec.ID, rec.Text, policy.Pruned})
 			}
@@ -296,21 +278,21 @@ func (t *taking) visitPruned(ctx context.Context, victims []victim) error {
 // merge merges what says the same, or is nearly the same, in rounds while there are more of one
 // than it was compared with.
 func (t *taking) merge(ctx context.Context) error {
-	db, everyone := t.db, t.o.Scope == (memory.Scope{})
+	everyone := t.o.Scope == (memory.Scope{})
 	after, upTo := uint64(0), uint64(0)
 	for round := range mergeRounds {
 		var plan []merge
 		var crowded bool
-		err := db.view(ctx, nil, func(tx *Tx) (err error) {
+		err := t.of.view(ctx, func(st *State) (err error) {
 			if round == 0 && everyone {
-				if after, err = tx.mergedUpTo(t.policy); err != nil {
+				if after, err = st.mergedUpTo(t.policy); err != nil {
 					return err
 				}
 			}
 			if round == 0 {
-				upTo = tx.state.LSN
+				upTo = st.LSN
 			}
-			plan, crowded, err = tx.mergePlan(ctx, t.policy, t.o.Scope, after)
+			plan, crowded, err = st.mergePlan(ctx, t.policy, t.o.Scope, after)
 			return err
 		})
 		for i := range plan {
@@ -335,12 +317,12 @@ func (t *taking) merge(ctx context.Context) error {
 	if !everyone || upTo <= after {
 		return nil
 	}
-	return db.Update(ctx, func(tx *Tx) error { return policy.Note((*partTx)(tx), policy.JobMerge, int64(upTo)) })
+	return t.of.host.Update(ctx, func(tx *Tx) error { return policy.Note(tx.Writer.Part(), policy.JobMerge, int64(upTo)) })
 }
 
 // mergedUpTo is the LSN up to which all memories were compared, by the same policy.
-func (tx *Tx) mergedUpTo(p *policy.Policy) (lsn uint64, err error) {
-	at, known, err := policy.Came((*partTx)(tx), policy.JobMerge)
+func (st *State) mergedUpTo(p *policy.Policy) (lsn uint64, err error) {
+	at, known, err := policy.Came(st.Part, policy.JobMerge)
 	if err != nil || !known || uint64(at) < p.LSN {
 		return 0, err
 	}
@@ -360,8 +342,8 @@ func (t *taking) commit(ctx context.Context, plan []merge) error {
 		var heirs []policy.Heir
 		var lsn uint64
 		var at int64
-		err := t.db.Update(ctx, func(tx *Tx) (err error) {
-			lsn, at = tx.state.LSN, tx.state.Now
+		err := t.of.host.Update(ctx, func(tx *Tx) (err error) {
+			lsn, at = tx.LSN, tx.Now
 			gone, heirs, err = tx.mergeAway(ctx, part, t.policy, t.o.Scope, t.last)
 			return err
 		})
@@ -374,7 +356,7 @@ func (t *taking) commit(ctx context.Context, plan []merge) error {
 		if len(gone) > 0 {
 			t.last = lsn
 			t.report.Merged, t.report.LSN, t.report.Merges = t.report.Merged+len(gone), lsn, append(t.report.Merges, lsn)
-			t.db.observe(lsn, at, t.policy.Version, gone)
+			t.of.observe(lsn, at, t.policy.Version, gone)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package engine
+package recovery
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ type Report struct {
 	OK       bool      `json:"ok"`
 	Memories int       `json:"memories"`
 	Problems []Problem `json:"problems"`
-	// Erasing: an erasure has begun and is not done, see [DB.Erase]; what it deletes is in the files.
+	// Erasing: an erasure has begun and is not done; what it deletes is in the files.
 	Erasing bool `json:"erasing,omitempty"`
-	// Spaces says what searches of each vector space find; see [DB.CheckDeep].
+	// Spaces says what searches of each vector space find, in a deep check.
 	Spaces []SpaceRecall `json:"spaces,omitempty"`
 }
 
@@ -61,8 +61,14 @@ type Problem struct {
 // String is what is wrong, and the remedy.
 func (p Problem) String() string { return p.What }
 
-// NewProblem is what an error says that kept a database from being opened or checked.
-func NewProblem(err error) Problem { return Problem{"database", err.Error(), "", RemedyRescue} }
+// The indexes that can be made again.
+const (
+	IndexText    = "text"
+	IndexVectors = "vectors"
+	IndexGraph   = "graph"
+)
+
+const doingRebuild = "rebuild"
 
 // The remedies.
 const (
