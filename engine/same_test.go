@@ -58,7 +58,7 @@ func TestMergesOnlyWhatSaysTheSame(t *testing.T) {
 	}
 	store(func(m *memory.Memory) { m.Text, m.Embedding = "i like tea.", []float32{0, 1} })
 	r, merges := mustConsolidate(t, db, ConsolidateOptions{})
-	want := []Merge{{"m0", "I like tea", fmt.Sprint("m", n-1), "i like tea.", "edit", 1}}
+	want := []Merge{{ID: "m0", Text: "I like tea", Into: fmt.Sprint("m", n-1), IntoText: "i like tea.", By: "edit", Score: 1}}
 	if !slices.Equal(merges, want) || r.Merged != 1 || len(r.Merges) != 1 || r.Merges[0] != r.LSN {
 		t.Errorf("%+v, %+v, want %+v", r, merges, want)
 	}
