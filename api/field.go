@@ -144,7 +144,7 @@ func (f *Field) Set(request, value any) error {
 
 // ReadLines sets the field of a request, of the kind File, to what a file has. doing is for errors.
 func (f *Field) ReadLines(request any, r io.Reader, doing string) error {
-	of, _ := reflect.ValueOf(request).Elem().FieldByIndex(f.index).Addr().Interface().(Lines)
+	of, _ := reflect.TypeAssert[Lines](reflect.ValueOf(request).Elem().FieldByIndex(f.index).Addr())
 	return of.ReadLines(r, doing)
 }
 

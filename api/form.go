@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"reflect"
@@ -25,16 +24,11 @@ type Form interface {
 
 // writeOne is the JSON of the form that is set.
 func writeOne(one any) ([]byte, error) {
-	v := reflect.ValueOf(one)
-	for i := range v.NumField() {
-		if v.Field(i).IsNil() {
+	for _, form := range reflect.ValueOf(one).Fields() {
+		if form.IsNil() {
 			continue
 		}
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false)
-		err := e.Encode(v.Field(i).Interface())
-		return b.Bytes(), err
+		return compact(form.Interface())
 	}
 	return []byte("null"), nil
 }

@@ -145,8 +145,13 @@ func message(op *Operation, fields []Field, request any) (*Message, error) {
 	case nil:
 	case *json.RawMessage:
 		m.Body = *body
+	case json.Marshaler:
+		m.Body, err = body.MarshalJSON()
 	default:
-		m.Body, err = bodyJSON(reflect.ValueOf(body).Elem())
+		object := map[string]json.RawMessage{}
+		if err = keysOf(reflect.ValueOf(body).Elem(), object); err == nil {
+			m.Body, err = compact(object)
+		}
 	}
 	return m, err
 }
@@ -213,23 +218,33 @@ func textOf(v reflect.Value) (string, error) {
 	return string(b), err
 }
 
-// bodyJSON writes a body. A key that is zero is left out, as null could mean something else.
-func bodyJSON(v reflect.Value) ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		if of := v.Field(i); name != "" && (!of.IsZero() || v.Type().Field(i).Tag.Get("openapi") == "required") {
-			value, err := json.Marshal(of.Interface())
+// keysOf writes the keys of a body, with those of embedded structs. A key that is zero is left out, as null could mean
+// something else.
+func keysOf(v reflect.Value, object map[string]json.RawMessage) error {
+	for field, of := range v.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case name == "-":
+		case name == "" && field.Anonymous:
+			if err := keysOf(of, object); err != nil {
+				return err
+			}
+		case name != "" && (!of.IsZero() || field.Tag.Get("openapi") == "required"):
+			value, err := compact(of.Interface())
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if b.Len() > 1 {
-				b.WriteByte(',')
-			}
-			fmt.Fprintf(&b, "%q:%s", name, value)
+			object[name] = value
 		}
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return nil
+}
+
+// compact is a value as JSON, with <, > and & as they are.
+func compact(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
 }

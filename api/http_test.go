@@ -2,14 +2,17 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"net/url"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed-7aedc3ff/memdb/exchange"
 	"github.com/seed-7aedc3ff/memdb/filter"
 	"github.com/seed-7aedc3ff/memdb/graph"
+	"github.com/seed-7aedc3ff/memdb/memory"
 	"github.com/seed-7aedc3ff/memdb/policy"
 	"github.com/seed-7aedc3ff/memdb/usage"
 )
@@ -27,23 +30,23 @@ func TestMessage(t *testing.T) {
 		call interface{ Message() (*Message, error) }
 		want Message
 	}{
-		{called(KVPut.Call(&KVPutRequest{Owner: of, Key: "a/b ?", TTL: &span, IfVersion: &one, Value: json.RawMessage(`{}`)})), Message{"PUT", "/kv/a%2Fb%20%3F?agent=a&if_version=1&ttl=36h0m0s", []byte(`{}`)}},
-		{called(KVGet.Call(&KVKey{of, ".."})), Message{"GET", "/kv/%2E%2E?agent=a", nil}},
-		{called(KVGet.Call(&KVKey{Owner{User: "u", NoUser: true, NoAgent: true}, "k"})), Message{"GET", "/kv/k?agent=&user=u", nil}},
-		{called(KVList.Call(&KVListRequest{})), Message{"GET", "/kv", nil}},
-		{called(KVList.Call(&KVListRequest{Page: Page{Limit: 5}})), Message{"GET", "/kv?limit=5", nil}},
-		{called(GraphQuery.Call(&GraphQueryRequest{GraphWalk: GraphWalk{GraphEntity: GraphEntity{of, "e"}}})), Message{"GET", "/graph/entities/e/around?agent=a&depth=0", nil}},
-		{called(GraphRank.Call(&GraphRankRequest{IDs: []string{"x", "y"}, Limit: 10})), Message{"GET", "/graph/rank?id=x&id=y&limit=10", nil}},
-		{called(GraphPath.Call(&GraphPathRequest{From: "x"})), Message{"GET", "/graph/path?from=x&to=", nil}},
-		{called(NoteSearch.Call(&NoteSearchRequest{Owner: of, Query: "tea"})), Message{"GET", "/notes?agent=a&limit=0&query=tea", nil}},
-		{called(NoteList.Call(&NoteListRequest{Limit: &zero})), Message{"GET", "/notes?limit=0", nil}},
-		{called(UsageTotal.Call(&ModelCalls{Since: time.Date(2026, 11, 1, 1, 0, 0, 5, time.FixedZone("", 3600))})), Message{"GET", "/usage/total?since=2026-11-01T00%3A00%3A00.000000005Z", nil}},
-		{called(UsageBudgetCheck.Call(&UsageBudgetCheckRequest{Cost: &cost})), Message{"GET", "/usage/budgets/check?cost=0.05", nil}},
-		{called(UsageAdd.Call(&UsageAddRequest{ModelCall: ModelCall{Model: "m", Cost: cost}, WithinBudget: true})), Message{"POST", "/usage?within_budget=true", []byte(`{"model":"m","cost_usd":0.05}`)}},
-		{called(GraphAdd.Call(&GraphAddRequest{Entity: graph.Given{ID: "e", Type: "person", Relations: []graph.EdgeLine{{Target: "f", Type: "knows"}}}})), Message{"POST", "/graph/entities", []byte(`{"id":"e","type":"person","relations":[{"target":"f","type":"knows"}]}`)}},
-		{called(GraphRelate.Call(&GraphRelateRequest{NewRelation: NewRelation{From: "a", ValidTo: exchange.Time{Time: time.Unix(0, 0)}}})), Message{"POST", "/graph/relations", []byte(`{"from":"a","relation":"","to":"","valid_to":"1970-01-01T00:00:00.000Z"}`)}},
-		{called(SessionOpen.Call(&SessionOpenRequest{Owner: of, Run: "r"})), Message{"POST", "/sessions/r/open?agent=a", nil}},
-		{called(SessionOpen.Call(&SessionOpenRequest{Owner: of, Channel: "c"})), Message{"POST", "/sessions?agent=a", []byte(`{"channel":"c"}`)}},
+		{new(KVPut.Call(&KVPutRequest{Owner: of, Key: "a/b ?", TTL: &span, IfVersion: &one, Value: json.RawMessage(`{}`)})), Message{"PUT", "/kv/a%2Fb%20%3F?agent=a&if_version=1&ttl=36h0m0s", []byte(`{}`)}},
+		{new(KVGet.Call(&KVKey{of, ".."})), Message{"GET", "/kv/%2E%2E?agent=a", nil}},
+		{new(KVGet.Call(&KVKey{Owner{User: "u", NoUser: true, NoAgent: true}, "k"})), Message{"GET", "/kv/k?agent=&user=u", nil}},
+		{new(KVList.Call(&KVListRequest{})), Message{"GET", "/kv", nil}},
+		{new(KVList.Call(&KVListRequest{Page: Page{Limit: 5}})), Message{"GET", "/kv?limit=5", nil}},
+		{new(GraphQuery.Call(&GraphQueryRequest{GraphWalk: GraphWalk{GraphEntity: GraphEntity{of, "e"}}})), Message{"GET", "/graph/entities/e/around?agent=a&depth=0", nil}},
+		{new(GraphRank.Call(&GraphRankRequest{IDs: []string{"x", "y"}, Limit: 10})), Message{"GET", "/graph/rank?id=x&id=y&limit=10", nil}},
+		{new(GraphPath.Call(&GraphPathRequest{From: "x"})), Message{"GET", "/graph/path?from=x&to=", nil}},
+		{new(NoteSearch.Call(&NoteSearchRequest{Owner: of, Query: "tea"})), Message{"GET", "/notes?agent=a&limit=0&query=tea", nil}},
+		{new(NoteList.Call(&NoteListRequest{Limit: &zero})), Message{"GET", "/notes?limit=0", nil}},
+		{new(UsageTotal.Call(&ModelCalls{Since: time.Date(2026, 11, 1, 1, 0, 0, 5, time.FixedZone("", 3600))})), Message{"GET", "/usage/total?since=2026-11-01T00%3A00%3A00.000000005Z", nil}},
+		{new(UsageBudgetCheck.Call(&UsageBudgetCheckRequest{Cost: &cost})), Message{"GET", "/usage/budgets/check?cost=0.05", nil}},
+		{new(UsageAdd.Call(&UsageAddRequest{ModelCall: ModelCall{Model: "m", Cost: cost}, WithinBudget: true})), Message{"POST", "/usage?within_budget=true", []byte(`{"cost_usd":0.05,"model":"m"}`)}},
+		{new(GraphAdd.Call(&GraphAddRequest{Entity: graph.Given{ID: "e", Type: "person", Relations: []graph.EdgeLine{{Target: "f", Type: "knows"}}}})), Message{"POST", "/graph/entities", []byte(`{"id":"e","relations":[{"target":"f","type":"knows"}],"type":"person"}`)}},
+		{new(GraphRelate.Call(&GraphRelateRequest{NewRelation: NewRelation{From: "a", ValidTo: exchange.Time{Time: time.Unix(0, 0)}}})), Message{"POST", "/graph/relations", []byte(`{"from":"a","relation":"","to":"","valid_to":"1970-01-01T00:00:00.000Z"}`)}},
+		{new(SessionOpen.Call(&SessionOpenRequest{Owner: of, Run: "r"})), Message{"POST", "/sessions/r/open?agent=a", nil}},
+		{new(SessionOpen.Call(&SessionOpenRequest{Owner: of, Channel: "c"})), Message{"POST", "/sessions?agent=a", []byte(`{"channel":"c"}`)}},
 	} {
 		got, err := c.call.Message()
 		if err != nil || !reflect.DeepEqual(*got, c.want) {
@@ -56,8 +59,28 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// called is a call as something with a message.
-func called[F any](c Call[F]) *Call[F] { return &c }
+// TestMessagesOfAll verifies that the request of each operation can be sent.
+func TestMessagesOfAll(t *testing.T) {
+	for _, op := range All() {
+		if op.Describe().Route == "" { // another operation is asked for it
+			continue
+		}
+		call := reflect.ValueOf(op).MethodByName("Call")
+		made := call.Call([]reflect.Value{reflect.New(call.Type().In(0).Elem())})[0]
+		to := reflect.New(made.Type())
+		to.Elem().Set(made)
+		sender := to.Interface().(interface{ Message() (*Message, error) })
+		m, err := sender.Message()
+		path := slices.ContainsFunc(op.Fields(), func(f Field) bool { return f.Place == InPath })
+		switch {
+		case path && errors.Is(err, memory.ErrInvalid): // a part of the path cannot be empty
+		case err != nil:
+			t.Errorf("%s: %v", op.Describe().Name, err)
+		case m.Body != nil && !json.Valid(m.Body):
+			t.Errorf("%s: the body %q", op.Describe().Name, m.Body)
+		}
+	}
+}
 
 // TestTexts verifies that what is written in a query is read as the same value.
 func TestTexts(t *testing.T) {

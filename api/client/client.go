@@ -348,7 +348,7 @@ func (c *Client) lines(r io.Reader, yield func(line []byte) error) (end api.List
 		switch {
 		case bytes.HasPrefix(line, []byte(endOfList)):
 			if err := json.Unmarshal(line, &end); err != nil || in.Scan() { // which reads the trailers
-				return end, cmp.Or(err, error(errCut))
+				return end, cmp.Or(err, errCut)
 			}
 			return end, in.Err()
 		case bytes.HasPrefix(line, []byte(errorOfList)):
@@ -362,7 +362,7 @@ func (c *Client) lines(r io.Reader, yield func(line []byte) error) (end api.List
 			return end, err
 		}
 	}
-	return end, cmp.Or(in.Err(), error(errCut))
+	return end, cmp.Or(in.Err(), errCut)
 }
 
 // errCut is that a list does not end with its last line.

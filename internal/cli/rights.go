@@ -49,7 +49,7 @@ var rights = map[string]Right{
 	"kv": Anyone, "session": Anyone, "note": Anyone, "graph": Anyone, "usage": Anyone, "usage budget": Anyone, "fact": Anyone, "log": Anyone,
 	"policy": Anyone, "agent": Anyone, "user": Anyone, "key": Anyone, "plot": Anyone,
 
-	"store": Write, "graph extract": Write, "graph import": Write, "usage by": AdminRead, "usage rank": AdminRead,
+	"graph extract": Write, "graph import": Write, "usage by": AdminRead, "usage rank": AdminRead,
 
 	"fact add": Write, "fact search": Read, "fact list": Read, "fact get": Read, "fact update": Write,
 	"fact delete": Write, "fact delete-all": Write, "fact history": Read, "fact reset": AdminWrite,
