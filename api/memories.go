@@ -124,7 +124,10 @@ var MemoryGet = &Op[MemoryGetRequest, exchange.Record]{
 }
 
 // An Expiry is when a memory ends, as far as that is given: null, or the zero time, is never.
-type Expiry struct{ At *time.Time }
+type Expiry struct {
+	// At is the time, nil where it is not given.
+	At *time.Time
+}
 
 // UnmarshalJSON reads a time or null.
 func (e *Expiry) UnmarshalJSON(b []byte) error {

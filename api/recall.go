@@ -166,6 +166,7 @@ type RecallRequest struct {
 
 // Recalled is the reply of Recall.
 type Recalled struct {
+	// Hits are the memories, the best first.
 	Hits []exchange.Hit `json:"hits"`
 	// Alike says of each hit of a part what near words give it, where they alone found it.
 	Alike []float64 `json:"alike,omitempty" openapi:"-"`
@@ -184,8 +185,10 @@ type Recalled struct {
 // Counted is what a part has counted, with the vector of the query where that was made of its text.
 type Counted struct {
 	memory.Statistics
+	// Embedding is the vector of the query.
 	Embedding exchange.Vector `json:"embedding,omitempty"`
-	Space     string          `json:"space,omitempty"`
+	// Space is the name of the vector space that it is in.
+	Space string `json:"space,omitempty"`
 }
 
 // Recall finds memories.

@@ -354,21 +354,6 @@ func mustConsolidate(t *testing.T, db *DB, o ConsolidateOptions) (Consolidated, 
 	return r, merges
 }
 
-// alikeDB is a database that merges what is nearly the same.
-func alikeDB(t *testing.T, fs vfs.FS, o Options) *DB {
-	t.Helper()
-	db := openTest(t, fs, o)
-	p, err := policy.Preset(policy.PresetSubstrate)
-	p.PruneBelow = 0
-	if err == nil {
-		_, err = db.Policies().Set(t.Context(), p)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
-}
-
 // comes waits until ok, for two minutes at most.
 func comes(t testing.TB, what string, ok func() bool) {
 	t.Helper()

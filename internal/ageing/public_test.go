@@ -40,11 +40,6 @@ func (d *publicDB) open() {
 	d.DB = testdb.Open(d.t, d.fs, d.opts)
 }
 
-func (d *publicDB) close() {
-	d.t.Helper()
-	testdb.Close(d.t, d.DB)
-}
-
 // add stores a memory, a second after what was before, and returns its ID.
 func (d *publicDB) add(m memory.Memory) string {
 	d.t.Helper()

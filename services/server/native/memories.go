@@ -10,11 +10,10 @@ import (
 )
 
 var (
-	withVectors = param{name: "vectors", kind: flag, summary: "add the vectors"}
-	filtered    = param{name: "filter", kind: chosen, summary: "only memories that satisfy this filter, as text or as JSON: see the schema Filter", example: `kind = fact and importance >= 0.5`}
-	groupings   = []string{string(memory.GroupUser), string(memory.GroupAgent), string(memory.GroupOwner), string(memory.GroupRun)}
-	upsert      = param{name: "upsert", kind: flag, summary: "update the memory with the same ID"}
-	noDedup     = param{name: "no_dedup", kind: flag, summary: "store a text again that is already stored"}
+	filtered  = param{name: "filter", kind: chosen, summary: "only memories that satisfy this filter, as text or as JSON: see the schema Filter", example: `kind = fact and importance >= 0.5`}
+	groupings = []string{string(memory.GroupUser), string(memory.GroupAgent), string(memory.GroupOwner), string(memory.GroupRun)}
+	upsert    = param{name: "upsert", kind: flag, summary: "update the memory with the same ID"}
+	noDedup   = param{name: "no_dedup", kind: flag, summary: "store a text again that is already stored"}
 )
 
 func memories() []route {

@@ -24,9 +24,6 @@ func inScope(more ...param) []param { return append([]param{ofUser, ofAgent, ofR
 // inAll are parameters behind those of a scope, or of everyone.
 func inAll(more ...param) []param { return append([]param{ofUser, ofAgent, ofRun, ofAll}, more...) }
 
-// ofOwner are parameters behind those of a user and an agent.
-func ofOwner(more ...param) []param { return append([]param{ofUser, ofAgent}, more...) }
-
 // A choice is whose memories a call is about: those of any of its scopes, but for owners that have
 // what is lacked.
 type choice struct {

@@ -77,12 +77,8 @@ func writeAll[T any](s *stream, all []T) error {
 	return nil
 }
 
-// The parameters of a list that has pages.
-var (
-	upTo    = param{name: "limit", kind: count, summary: "the size of the page, 1 to 10,000; the default is 100"}
-	after   = param{name: "after", kind: text, summary: "the cursor: next of the previous page"}
-	wholeOf = param{name: "all", kind: flag, summary: "return all pages; not with limit"}
-)
+// upTo is the parameter of a list that has pages.
+var upTo = param{name: "limit", kind: count, summary: "the size of the page, 1 to 10,000; the default is 100"}
 
 // streamPage is how many are read at a time where all are listed.
 const streamPage = 500
