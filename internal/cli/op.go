@@ -181,66 +181,76 @@ func (a *app) operation(op *api.Operation, fields []api.Field, q any, h help, ru
 		a.requestFlag(cmd)
 	}
 	_, owned := q.(api.Owned)
-	scoped, isScoped := q.(api.Scoped)
-	if _, asking := q.(api.Asking); owned || isScoped || asking {
+	_, scoped := q.(api.Scoped)
+	if _, asking := q.(api.Asking); owned || scoped || asking {
 		markNone(cmd)
 	}
 	cmd.Args = b.checkArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var server *client.Client
-		var err error
 		if a.asks(cmd) {
+			var err error
 			if server, err = a.server(cmd.Context()); err != nil {
 				return err
 			}
 		}
-		if of, ok := q.(api.Owned); ok {
-			_, many := q.(api.OwnedByMany)
-			if server == nil && !many && *of.OwnerOf() == (api.Owner{}) {
-				return noOwner(op) // before a database is made
-			}
-			if !many {
-				setNone(cmd, of.OwnerOf())
-			}
-		}
-		if err := b.setArgs(args); err != nil {
+		if err := b.request(op, fields, args, server != nil); err != nil {
 			return err
-		}
-		if err := b.complete(fields); err != nil {
-			return err
-		}
-		if isScoped {
-			scoped.ScopeOf().Lack = lackOf(cmd)
-		}
-		if of, ok := q.(api.Timed); ok {
-			of.MadeOf().At = a.now()
 		}
 		if of, ok := q.(api.Checked); ok {
 			if err := of.Check(); err != nil {
 				return named(err, fields)
 			}
 		}
-		ctx := cmd.Context()
 		if server != nil {
-			return named(a.ask(ctx, op, server, run), fields)
+			return named(a.ask(cmd.Context(), op, server, run), fields)
 		}
-		on := func(db *engine.DB) error { return run(ctx, &caller{a: a, op: op, db: db}) }
-		of, trial := q.(api.Trial)
-		switch {
-		case a.everyone:
-			err = on(nil)
-		case h.open != nil:
-			err = h.open(ctx, on)
-		case op.Access == api.Reads, trial && of.ReadsOnly():
-			err = a.read(ctx, on)
-		case op.Access == api.Writes:
-			err = a.use(ctx, on)
-		default:
-			err = a.create(ctx, nil, on)
-		}
-		return named(err, fields)
+		return named(b.onDatabase(op, h.open, run), fields)
 	}
 	return cmd
+}
+
+// request sets the request from the command line. asked: another program is asked, which knows whether it names an owner.
+func (b *binding) request(op *api.Operation, fields []api.Field, args []string, asked bool) error {
+	if of, ok := b.q.(api.Owned); ok {
+		if _, many := b.q.(api.OwnedByMany); !many {
+			if !asked && *of.OwnerOf() == (api.Owner{}) {
+				return noOwner(op) // before a database is made
+			}
+			setNone(b.cmd, of.OwnerOf())
+		}
+	}
+	if err := b.setArgs(args); err != nil {
+		return err
+	}
+	if err := b.complete(fields); err != nil {
+		return err
+	}
+	if of, ok := b.q.(api.Scoped); ok {
+		of.ScopeOf().Lack = lackOf(b.cmd)
+	}
+	if of, ok := b.q.(api.Timed); ok {
+		of.MadeOf().At = b.a.now()
+	}
+	return nil
+}
+
+// onDatabase runs an operation on the database that this process opens, or has open.
+func (b *binding) onDatabase(op *api.Operation, open withDB, run func(ctx context.Context, c *caller) error) error {
+	a, ctx := b.a, b.cmd.Context()
+	on := func(db *engine.DB) error { return run(ctx, &caller{a: a, op: op, db: db}) }
+	of, trial := b.q.(api.Trial)
+	switch {
+	case a.everyone:
+		return on(nil)
+	case open != nil:
+		return open(ctx, on)
+	case op.Access == api.Reads, trial && of.ReadsOnly():
+		return a.read(ctx, on)
+	case op.Access == api.Writes:
+		return a.use(ctx, on)
+	}
+	return a.create(ctx, nil, on)
 }
 
 // A binding binds the flags and arguments of a command to the fields of a request.
