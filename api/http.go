@@ -130,11 +130,16 @@ func message(op *Operation, fields []Field, request any) (*Message, error) {
 			path = strings.Replace(path, "{"+f.Name+"}", escapePart(texts[0]), 1)
 		}
 	}
-	if of, ok := request.(Owned); ok {
-		for name, none := range map[string]bool{"user": of.OwnerOf().NoUser, "agent": of.OwnerOf().NoAgent} {
-			if none && query[name] == nil {
-				query[name] = []string{""}
-			}
+	var none memory.Lack
+	switch of := request.(type) {
+	case Owned:
+		none = memory.Lack{User: of.OwnerOf().NoUser, Agent: of.OwnerOf().NoAgent}
+	case Scoped:
+		none = of.ScopeOf().Lack
+	}
+	for name, lacks := range map[string]bool{"user": none.User, "agent": none.Agent} {
+		if lacks && query[name] == nil {
+			query[name] = []string{""}
 		}
 	}
 	if m.Target = path; len(query) > 0 {

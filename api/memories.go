@@ -143,6 +143,14 @@ func (e *Expiry) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// MarshalJSON writes a time or null.
+func (e Expiry) MarshalJSON() ([]byte, error) {
+	if e.At == nil || e.At.IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(exchange.Time{Time: *e.At})
+}
+
 // MemoryChange is what a memory is to be: what is left out stays as it is.
 type MemoryChange struct {
 	Text   *string        `json:"text" arg:"[TEXT]..." stdin:"8388608" help:"the text"`

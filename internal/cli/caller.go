@@ -70,12 +70,10 @@ func (a *app) asks(cmd *cobra.Command) bool {
 
 // isWhole reports whether a request has all that its operation needs: no file, no model, and nothing that its caller sets.
 func isWhole(fields []api.Field, q any, open withDB) bool {
-	_, scoped := q.(api.Scoped)
-	_, timed := q.(api.Timed)
 	_, tolerant := q.(api.Tolerant)
 	_, asking := q.(api.Asking)
 	reads := slices.ContainsFunc(fields, func(f api.Field) bool { return f.Kind == api.File })
-	return open == nil && !scoped && !timed && !tolerant && !asking && !reads
+	return open == nil && !tolerant && !asking && !reads
 }
 
 // server is a client of the program or the server that has the database, nil where the command opens it itself.

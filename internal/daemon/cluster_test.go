@@ -253,7 +253,7 @@ func TestClusterKeys(t *testing.T) {
 			{ada.Key, []string{"store", "Ada's tea", "--id", "m1"}, 0, "m1"},
 			{bob.Key, []string{"store", "Bob's milk", "--id", "m2"}, 0, "m2"},
 			{ada.Key, []string{"list"}, 0, "Ada's tea"},
-			{ada.Key, []string{"get", "m2", "--user", "bob"}, 1, "not one of this scope"},
+			{ada.Key, []string{"get", "m2", "--user", "bob"}, 1, `is not one of user "bob"`},
 			{ada.Key, []string{"get", "m2"}, 3, "there is none in this scope"},
 			{bob.Key, []string{"list"}, 0, "Bob's milk"},
 			{ada.Key, []string{"cluster", "status"}, 1, "administrator"},
