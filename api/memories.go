@@ -317,9 +317,9 @@ type MemoryGroupsRequest struct {
 
 // MemoryGroups lists users, agents, owners or runs.
 var MemoryGroups = &List[MemoryGroupsRequest, memory.GroupSize]{
-	Operation: Operation{Name: "groups", Route: "GET /groups", Summary: "Count memories by user, agent, owner or run", Doing: "group memories"},
+	Operation: Operation{Name: "groups", Route: "GET /groups", Summary: "Count memories by user, agent, owner or run", Doing: "count memories by group"},
 	Run: func(ctx context.Context, db *engine.DB, q *MemoryGroupsRequest, yield func(memory.GroupSize) error) (End, error) {
-		scope, err := q.one("group memories")
+		scope, err := q.one("count memories by group")
 		if err != nil {
 			return End{}, err
 		}
