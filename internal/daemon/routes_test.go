@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,8 +30,8 @@ func TestRoutes(t *testing.T) {
 	for _, section := range strings.Split("\n"+text, "\n# ")[1:] {
 		name, requests, _ := strings.Cut(section, "\n")
 		t.Run(name, func(t *testing.T) {
-			seconds := 0
-			now := func() time.Time { return doorsTime.Add(time.Duration(seconds) * time.Second) }
+			var seconds atomic.Int64
+			now := func() time.Time { return doorsTime.Add(time.Duration(seconds.Load()) * time.Second) }
 			db, err := engine.OpenMemory(&engine.Options{Clock: now})
 			testdb.NoError(t, err)
 			defer testdb.Close(t, db)
@@ -58,7 +59,7 @@ func TestRoutes(t *testing.T) {
 			n := newNormal(seed)
 			var b strings.Builder
 			for line := range strings.Lines(requests) {
-				seconds++
+				seconds.Add(1)
 				line = strings.TrimSpace(line)
 				method, rest, _ := strings.Cut(line, " ")
 				target, body, _ := strings.Cut(rest, " ")
