@@ -345,7 +345,8 @@ func TestGraphMergesAreExported(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 3))
 	undone, refused, rounds := 0, 0, race.Times(25)
-	for range rounds {
+	few := func() bool { return undone < rounds/2 || refused < rounds/2 }
+	for round := 0; round < rounds || few() && round < 10*rounds; round++ { // few rounds may undo none, by chance
 		w := newGraphWorld(t)
 		ctx := t.Context()
 		for i := range 6 {
@@ -394,7 +395,7 @@ func TestGraphMergesAreExported(t *testing.T) {
 		}
 		testdb.Check(t, other.db, 6)
 	}
-	if undone < rounds/2 || refused < rounds/2 {
+	if few() {
 		t.Errorf("%d merges were undone, %d were not", undone, refused)
 	}
 }
