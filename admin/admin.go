@@ -221,7 +221,7 @@ func listenPrivately(path string) (net.Listener, error) {
 // Path is where the socket lies.
 func (s *Server) Path() string { return s.path }
 
-// command runs a command of memdbctl. Its errors are those of a client that is gone, or none of ours: nobody is left
+// command runs a command of memdbctl. An error means that the client is gone or is not memdbctl: nobody is left
 // to be told.
 func (s *Server) command(c *server.Call) error {
 	if why := beside.Refuses(c.R); why != "" {

@@ -485,7 +485,7 @@ func TestArchiveBeside(t *testing.T) {
 	}
 }
 
-// TestOldClient: a memdbctl of 0.3, which begins with a frame, is told in one sentence which memdb holds the database.
+// TestOldClient verifies that memdbctl 0.3, which sends a frame first, gets one sentence with the version that holds the database.
 func TestOldClient(t *testing.T) {
 	p := serve(t)
 	const asked = `{"args":["list","--agent","a"],"dir":"/"}` // as memdbctl 0.3 sends it

@@ -56,7 +56,7 @@ func (k PolicyKeys) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object)
 }
 
-// change is a policy with other values: first those of a preset.
+// change returns a policy with the keys set. A preset is applied first.
 func (k PolicyKeys) change(p policy.Policy) (policy.Policy, error) {
 	for _, pair := range k {
 		if preset, is := strings.CutPrefix(pair, "preset="); is {
@@ -120,7 +120,7 @@ type EvictionItem struct {
 	Victim *engine.Victim
 }
 
-// OneOf returns both forms.
+// OneOf returns an empty value of each form.
 func (EvictionItem) OneOf() []any { return []any{engine.Victim{}, engine.Evicted{}} }
 
 // MarshalJSON writes the memory or the report.

@@ -223,7 +223,7 @@ func textOf(v reflect.Value) (string, error) {
 	return string(b), err
 }
 
-// keysOf writes the keys of a body, with those of embedded structs. A key that is zero is left out, as null could mean
+// keysOf writes the keys of a body and of its embedded structs. A key that is zero is left out, as null could mean
 // something else.
 func keysOf(v reflect.Value, object map[string]json.RawMessage) error {
 	for field, of := range v.Fields() {

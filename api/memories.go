@@ -151,12 +151,12 @@ func (e Expiry) MarshalJSON() ([]byte, error) {
 	return json.Marshal(exchange.Time{Time: *e.At})
 }
 
-// MemoryChange is what a memory is to be: what is left out stays as it is.
+// MemoryChange has the fields of a memory to change. A field that is left out stays as it is.
 type MemoryChange struct {
 	Text   *string        `json:"text" arg:"[TEXT]..." stdin:"8388608" help:"the text"`
 	Role   *memory.Role   `json:"role" enum:"user,assistant,system,tool" help:"who said it: user, assistant, system or tool"`
 	Source *memory.Source `json:"source" unit:"word" help:"where it came from, as user_message, or any word"`
-	// Metadata takes the place of the whole object; MergeMetadata changes the fields that it names.
+	// Metadata replaces the whole object; MergeMetadata changes the fields that it names.
 	Metadata      *exchange.Object           `json:"metadata" help:"any facts about it, an object"`
 	MergeMetadata exchange.Object            `json:"merge_metadata" help:"change what this object names of the metadata; a null removes"`
 	Name          *string                    `json:"name" unit:"name" help:"a name to call it by"`

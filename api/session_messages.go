@@ -28,7 +28,7 @@ func newSessionItem(i sessions.Item) SessionItem {
 	return SessionItem{Message: new(sessions.NewMessageLine(i.Message))}
 }
 
-// OneOf returns both forms. A message has other keys beside those of its line.
+// OneOf returns an empty value of each form. A message may have further keys.
 func (SessionItem) OneOf() []any {
 	type MessageLine sessions.MessageLine
 	return []any{MessageLine{}, sessions.MarkerLine{}}

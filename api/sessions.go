@@ -240,7 +240,7 @@ type SessionRepairReply struct {
 	Session *sessions.SessionLine
 }
 
-// OneOf returns both forms.
+// OneOf returns an empty value of each form.
 func (SessionRepairReply) OneOf() []any { return []any{sessions.Repaired{}, sessions.SessionLine{}} }
 
 // MarshalJSON writes what there is of the two.

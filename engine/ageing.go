@@ -60,14 +60,13 @@ const MaxUnobserved = ageing.MaxUnobserved
 
 // Evict removes, in one commit, the memories that the policy does not keep:
 //
-//   - those that have expired,
-//   - those that are older than MaxAge, and less important than MinImportance; but in the
-//     preset agentos only those that were not accessed for so long either; in the preset default what
-//     an assistant or a tool said counts by its text, too (see [policy.Matters]),
-//   - those of a confidence below MinConfidence,
-//   - and of what an owner, or an agent with all its users, has more than Cap, the least
-//     important, of equal ones those that were accessed longest ago, then those of the lowest
-//     Seq.
+//   - expired memories,
+//   - memories older than MaxAge and less important than MinImportance. The preset agentos also
+//     requires that they were not accessed for MaxAge; the preset default also weighs the text of what
+//     an assistant or a tool said (see [policy.Matters]),
+//   - memories with a confidence below MinConfidence,
+//   - memories beyond the Cap of an owner, or of an agent with all its users: the least important
+//     first, then the least recently accessed, then the lowest Seq.
 //
 // It looks at the policy's kinds only, and at nothing that is pinned. It chooses beside
 // writers, and what was changed or deleted meanwhile stays. The history of a victim has the

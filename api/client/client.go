@@ -31,7 +31,7 @@ import (
 type Options struct {
 	// Key is the key of the server. It is sent to the address of the client alone. Empty: none.
 	Key string
-	// TLS has the certificates that vouch for the server. nil: those of the system do.
+	// TLS has the root certificates. nil: the root certificates of the system.
 	TLS *tls.Config
 	// Name is what errors call the server. Empty: the server at its address.
 	Name string
@@ -160,7 +160,7 @@ func Stream[Q, R any](ctx context.Context, c *Client, op *api.Stream[Q, R], q *Q
 	return r, err
 }
 
-// sink tells errors of a writer from those of what is read.
+// sink keeps the error of its writer, to tell it from a read error.
 type sink struct {
 	w      io.Writer
 	failed error

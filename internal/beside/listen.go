@@ -11,8 +11,8 @@ import (
 // acceptWait is how long a listener waits after a failure to accept a connection.
 const acceptWait = 50 * time.Millisecond
 
-// Trusting returns a listener of those clients of another one that are this user's, or root's. A memdbctl of 0.3 or
-// earlier, which begins with a frame, is told so.
+// Trusting returns a listener that accepts only clients of this user and of root. A memdbctl of 0.3 or
+// earlier, which sends a frame first, gets a message that says so.
 func Trusting(l net.Listener) net.Listener { return trusting{l} }
 
 type trusting struct{ net.Listener }

@@ -19,12 +19,12 @@ memdbctl rebuild all --json`
 var rebuildable = []string{engine.IndexText, engine.IndexVectors, engine.IndexGraph}
 
 func (a *app) rebuildCmd() *cobra.Command {
-	cmd := newCmd(groupDatabase, "rebuild INDEX", "Make an index anew from what is stored", rebuildExample)
-	cmd.Long = `Make an index anew from what is stored, beside programs that use the database: after
+	cmd := newCmd(groupDatabase, "rebuild INDEX", "Rebuild an index from what is stored", rebuildExample)
+	cmd.Long = `Rebuild an index from what is stored, beside programs that use the database: after
 check has named it as a remedy, or after an upgrade that splits text into other words.
 
-  text     the index of words and filters, from the memories; the new one takes the place
-           of the old in one commit
+  text     the index of words and filters, from the memories; the new one replaces
+           the old one in one commit
   vectors  the index of each vector space, from the vectors; it takes as much memory
            again until the new one takes the place of the old, and of its snapshot
   graph    the keys by which entities and relations are found, and their counts, in small
