@@ -70,11 +70,7 @@ func (a *Ageing) Consolidate(ctx context.Context, o *ConsolidateOptions) (report
 	if err := checkOwners(doingConsolidate, o.Scope); err != nil {
 		return report, err
 	}
-	ctx, err = a.host.Apart(ctx, doingConsolidate)
-	if err != nil {
-		return report, err
-	}
-	release, err := a.host.Turn(ctx)
+	ctx, release, err := a.turn(ctx, doingConsolidate)
 	if err != nil {
 		return report, err
 	}

@@ -91,6 +91,14 @@ type victim struct {
 	auto       bool // likewise: its importance was computed
 }
 
+// turn waits until no other work on the ageing of the database runs, until release is called.
+func (a *Ageing) turn(ctx context.Context, doing string) (apart context.Context, release func(), err error) {
+	if apart, err = a.host.Apart(ctx, doing); err == nil {
+		release, err = a.host.Turn(apart)
+	}
+	return apart, release, err
+}
+
 // Evict removes, in one commit, the memories that the policy does not keep: see engine.DB.Evict.
 func (a *Ageing) Evict(ctx context.Context, o *EvictOptions) (report Evicted, err error) {
 	if o == nil {
@@ -105,11 +113,7 @@ func (a *Ageing) Evict(ctx context.Context, o *EvictOptions) (report Evicted, er
 			return report, err
 		}
 	}
-	ctx, err = a.host.Apart(ctx, doingEvict)
-	if err != nil {
-		return report, err
-	}
-	release, err := a.host.Turn(ctx)
+	ctx, release, err := a.turn(ctx, doingEvict)
 	if err != nil {
 		return report, err
 	}
